@@ -247,7 +247,7 @@ auxiliary_rows <- function(how, data) {
 # Returns the SoR posterior with inducing points U as an auxiliary distribution. Its covariance is b(x)'b(x') with
 # b(x) = sqrt(s2) C^{-1} L^{-1} k(U, x), where s2 is the noise variance, L L' = k(U, U) and C C' = s2 I + G. G = A A' is
 # a sum over rows, with A = L^{-1} k(U, X). Points without residual prior variance are dropped for better conditioning.
-sor_on_points <- function(data, U, model, control = NULL, how = NULL, m = NULL) {
+sor_on_points <- function(data, U, model, control, how = NULL, m = NULL) {
   U <- choose_greedy(U, nrow(U), model$kernel, Inf)$z
   sor_auxiliary(native_posterior(U, data, model, jitter = 0, control = control), U, model, how, m)
 }

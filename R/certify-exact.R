@@ -139,7 +139,7 @@ next_solution <- function(now, z, Kz, zr) {
 
 # Evaluates `expr` and returns list(value, stopped). If `keep`, an interrupt or R's time limit ends the evaluation, and
 # `stopped` is then "interrupted" or "R's time limit", else NULL.
-stop_by <- function(expr, keep = TRUE) {
+stop_by <- function(expr, keep) {
   if (!keep) return(list(value = expr))
   tryCatch(list(value = expr, stopped = NULL), interrupt = function(i) list(stopped = "interrupted"),
            error = function(e) if (is_time_limit(e)) list(stopped = "R's time limit") else stop(e))

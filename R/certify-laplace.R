@@ -13,7 +13,7 @@
 # The crude bound at the rows gives a range of f, hence of W. The first and second bound then give a narrower range.
 
 # Returns intervals for mode and sd of functionals in the exact GP's Laplace posterior. A new reference has m2 points.
-mode_certificate <- function(fit, fun, effort, reference, m2 = NULL) {
+mode_certificate <- function(fit, fun, effort, reference, m2) {
   check_posterior(fit, "certificate", what = "A certificate")
   if (!is.null(fit$factors$groupings) && fun$kind != "values") refuse_grouped(fun$kind, TRUE)
   tell <- stage_line("certify", fit$control$progress)
@@ -321,7 +321,8 @@ laplace_evidence_bounds <- function(fit) {
   if (response_of(fit)$kind == "labels") return(bracket_of_classes(fit))
   refuse_if(!response_of(fit)$concave, "fit",
             sprintf("has family %s, which is not log-concave", response_of(fit)$label),
-            hint = "With several modes no bounds of the Laplace log marginal likelihood are known.")
+            hint = paste("With several modes no bounds of the Laplace log marginal likelihood are known.",
+                         "update(fit, family = family(fit), approx = \"vi\") has a lower bound."))
   with_fixed_seed({
     kept <- if (!is.null(fit$reference)) find_laplace_reference(fit, fit$reference)$bounds$bracket
     if (is.null(fit$data) && !is.null(kept)) return(kept)

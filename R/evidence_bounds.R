@@ -86,7 +86,7 @@ response_norm <- function(fit) {
 # M^{-1} <= diag(d / v) bounds both norms. If the resulting bound exceeds 0.01, |M^{-1}|_F is computed. With alpha =
 # C^{-1} y, y'alpha errs by at most N |D^{1/2} alpha|^2 (1 + N |M^{-1}|_2). Also, det(s2 W^{-1}) <= det C <= det D. If
 # the covariance is C / c for c = `factor`, (n log c - (c - 1) y'C^{-1} y) / 2 is added to the value.
-exact_bracket <- function(fit, factor = 1) {
+exact_bracket <- function(fit, factor) {
   f <- fit$factors
   f$L <- cholesky_of(posterior_of(fit))
   n <- nrow(f$L)

@@ -23,7 +23,7 @@ check_fit <- function(fit, argument) check_posterior(check_any_fit(fit, argument
 
 # Each entry is a property of posteriors that some functions need. `approx` lists the approximations with this property
 # ("none": Gaussian noise). `groups` is TRUE if non-Gaussian fits with groups have it too. `hint` is for the error.
-posterior_needs <- list(normal = list(approx = "none", hint = "evidence_bounds() and cross_validate() are available."),
+posterior_needs <- list(normal = list(approx = "none", hint = "compare_fits() and cross_validate() are available."),
   certificate = list(approx = c("none", "laplace"), groups = TRUE,
     hint = "Use update(fit, approx = \"laplace\"). evidence_bounds() works for this fit too."),
   families = list(approx = c("laplace", "vi"), hint = "With Gaussian noise the posterior needs no such approximation."))
@@ -270,7 +270,7 @@ check_same_model <- function(a, b, argument, other, more = NULL) {
       if (same_response(a, b)) "inputs" else "data", what)
     hint <- if ("data" %in% what && old_signature(a) != old_signature(b))
       "pfdtc 0.1.0 kept too little information on dropped data. Fit again." else if (!gaussian)
-      paste0("Fit `", argument, "` to these data with family = family(f), center = coef(f)[[\"mean\"]], ",
+      paste0("Fit `", argument, "` to these data with family = family(f), center = f$center, ",
              "kernel = f$kernel, hyper = \"fixed\", and the same trials and offset, where f is `", other, "`.") else
         c(if ("data" %in% what) "Rows, inputs, weights, offset, `center` and `transform` must agree.",
           sprintf("Make `%s` with like = %s.", argument, other))

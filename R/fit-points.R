@@ -94,8 +94,7 @@ steps_left <- function(steps, maxit, max_seconds) replace(steps, c("maxit", "max
 
 # Moves the inducing points at fixed hyperparameters, until watch$after(z, jitter, value) is not NULL. For the auxiliary
 # distribution, aux_reference() uses the inducing points of `reference`, and aux_refresh() the latest ones.
-optimise_points <- function(rows, now, s, state, steps = s$steps, label = "inducing points", watch = NULL,
-                            reference = NULL) {
+optimise_points <- function(rows, now, s, state, steps, label = "inducing points", watch = NULL, reference = NULL) {
   schedule <- if (s$objective == "pf" && !is.null(s$aux$every)) s$aux$every else Inf
   left <- steps$maxit
   how <- s$aux

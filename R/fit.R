@@ -84,7 +84,8 @@ complete_likelihood <- function(data, asked) {
             hint = "It would add to all classes alike.")
   asked$noise <- 1
   sites <- data$sites
-  asked$likelihood[c("levels", "trials")] <- list(data$levels, response$reads == "classes" && !is.null(sites$size))
+  classes <- response$reads == "classes"
+  asked$likelihood[c("levels", "ordered", "trials")] <- c(data[c("levels", "ordered")], classes && !is.null(sites$size))
   known <- if (has_ends(response)) known_numbers(sites$y, sites$size) else sites$y
   # `unit` is the unit of f in priors. It is 1 for ordered classes, because their latent response has noise of scale 1.
   asked$likelihood$unit <- if (is.null(response$link$unit) || response$kind == "ordered") 1 else
@@ -97,7 +98,6 @@ complete_likelihood <- function(data, asked) {
   if (!is.null(response$least)) asked$likelihood$least <- response$least(sites)
   y <- sites$y
   size <- sites$size %||% 1
-  classes <- response$reads == "classes"
   one <- if (response$kind == "ordered") {
     if (all(y == y[1L])) sprintf("All responses are \"%s\"", data$levels[y[1L]])
   } else if (all(y == 0) && (classes || response$reads == "counts")) {

@@ -42,7 +42,7 @@
 #' @param inducing start: an [inducing_points()] method, matrix or fit. Default: `"greedy"`, or for
 #'   points that move `"divergence"` if better.
 #' @param weights,offset `weights` divide `noise` or, with a `family`, multiply log likelihoods; `offset` is added to f.
-#' @param center,scale `center`: estimate the constant mean (`FALSE`: 0; a `family` also takes a number)? `scale`:
+#' @param center,scale `center`: estimate the constant mean (`FALSE`: 0; a `family` also takes numbers)? `scale`:
 #'   divide `y` by its sd?
 #' @param control options of the computation, see [pfdtc_control()].
 #' @param keep_data keep the rows? Exact fits and some methods need them.

@@ -243,7 +243,7 @@ confusion_figure <- function(fit) {
 #'   lengthscale.
 #' @param at Values of inputs that are held, as in `list(x = 1)`. Default: medians and most frequent levels.
 #' @param level Probability of the bands.
-#' @param interval Bands. Non-Gaussian likelihoods have only `"credible"`.
+#' @param interval Bands. Most families have only `"credible"`.
 #' @param n Number of values of each numeric input. Default: 100 for a map, otherwise at least 200.
 #' @param points Should the data be drawn (at most 2,000 rows)?
 #' @param which Figure to draw, see Details.

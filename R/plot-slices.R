@@ -33,11 +33,15 @@ slices <- function(fit, inputs, at, level, n, points = TRUE, certified = FALSE, 
       s$of <- c(paste(s$of[1L], if (certified) "of a new level" else "without group effects"), "y of a new level")
       if (!certified) var <- latent_at(fit, x)$var
     }
-    y <- if (response_of(fit)$conjugate) {
+    response <- response_of(fit)
+    y <- if (response$conjugate) {
       band(ends$mean_lower, ends$mean_upper, var, list(noise = noise, spread = noise_spread(fit, x)))
+    } else if (response$reads == "numbers" && !certified) {
+      vapply(c(1 - level, 1 + level) / 2, predictive_quantile, p$mean, response = response, size = 1, mu = p$mean,
+             s = sqrt(var))
     }
     if (type == "response") {
-      f[] <- response_given(response_of(fit), f, noise)
+      f[] <- response_given(response, f, noise)
       y <- untransformed(fit$transform, y)
     }
   }

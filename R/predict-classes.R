@@ -53,7 +53,8 @@ say_class <- function(fit, response, f, names, ask) {
     # The averaged probability exceeds 1/2 if the mean of f is positive, because links are symmetric.
     best <- f$mean > 0
     return(stats::setNames(if (is.null(levels)) as.integer(best) else
-      if (identical(levels, c("FALSE", "TRUE"))) best else factor(levels[1L + best], levels), names))
+      if (identical(levels, c("FALSE", "TRUE"))) best else
+        factor(levels[1L + best], levels, ordered = response$in_order), names))
   }
   p <- `dimnames<-`(class_chances(response, f)$mean, list(names, levels))
   best <- max.col(p, "first") # NA if p is missing

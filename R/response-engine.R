@@ -2,8 +2,8 @@
 #
 # A likelihood is list(name, link, approx = "laplace" or "vi", site = the C code's name, theta = the shape parameter,
 # learned = TRUE if theta is learned, df = a given further parameter, unit = unit of f, label, levels = classes' names,
-# trials = TRUE if a row may have several). The likelihood of a Gaussian response is NULL. "Sites" are the responses of
-# the rows of data$x, list(y, size, weight, offset).
+# ordered = TRUE if these have an order, trials = TRUE if a row may have several). The likelihood of a Gaussian response
+# is NULL. "Sites" are the responses of the rows of data$x, list(y, size, weight, offset).
 
 # Returns the response of a fit: its row of response_rows, with the fit's link functions, shape parameter and transform.
 # `kind` is "normal" or "transformed" (Gaussian), "classes" (two), "labels" (several unordered classes, so that f is a
@@ -24,7 +24,7 @@ as_response <- function(likelihood, transform = NULL) {
   row$trials <- isTRUE(likelihood$trials)
   own_kind <- c("labels", "ordered", "times", "own", if (!row$trials) "classes")
   row$kind <- if (row$reads %in% own_kind) row$reads else "other"
-  row$in_order <- row$kind == "ordered" || !is.null(likelihood$from)
+  row$in_order <- row$kind == "ordered" || isTRUE(likelihood$ordered)
   row$words <- approximation_words[[likelihood$approx]]
   row$likelihood <- likelihood
   row$link_name <- likelihood$link
@@ -318,22 +318,6 @@ wide_moments <- function(mean, S, step) {
   out$mean[-pair] <- sum(weight * third$mean)
   out$square[-pair] <- sum(weight * third$square)
   out
-}
-
-# Returns averages of h(f) = plogis(f) and h^2 = h - h' over f ~ N(mean, sd^2). If sd > 4, they are sums over a grid
-# (error 1e-10), as E h = integral h'(t) P(f > t) dt. The grid's weights have the sum 1, so averages are at most 1.
-logistic_moments <- function(mean, sd) {
-  average <- function(power) normal_average(function(f) stats::plogis(f)^power, mean, sd)
-  if (sd <= 4) return(list(mean = average(1), square = average(2)))
-  grid <- seq(-25, 25, length.out = 76L)
-  weight <- stats::dlogis(grid) / sum(stats::dlogis(grid))
-  first <- density <- 0
-  for (i in seq_along(grid)) {
-    z <- (mean - grid[i]) / sd
-    first <- first + weight[i] * stats::pnorm(z)
-    density <- density + weight[i] * stats::dnorm(z) / sd
-  }
-  list(mean = first, square = first - density)
 }
 
 # Returns the lower Cholesky factors of q x q covariance matrices. Each matrix is a row of `var`, and each factor a row

@@ -100,7 +100,7 @@ as_likelihood <- function(family, approx = "laplace") {
             "See ?pfdtc: nb() is for overdispersed counts, Gamma(\"log\") for positive numbers.")
   }
   refuse_if(row$conjugate && approx == "vi", "approx", "= \"vi\" is only for families of non-Gaussian responses",
-            hint = "Leave it out.")
+            hint = "Give `family`, or leave it out.")
   if (row$conjugate) return(NULL)
   refuse_if(row$reads == "labels" && approx == "vi", "approx", "= \"vi\" is not available for several classes",
             hint = "Leave it out: they are fitted by Laplace's approximation.")
@@ -147,7 +147,7 @@ read_response <- function(likelihood, response, weights, argument, n) {
   out
 }
 
-# Returns the response of new rows: two classes as 0 and 1, more as a factor. Stops at classes that the fit lacks.
+# Returns the response of new rows, classes as a factor with the levels of the fit. Stops at classes that the fit lacks.
 known_classes <- function(fit, response) {
   about <- response_of(fit)
   if (!is.factor(response) && !is.character(response) && about$kind != "labels") return(response)
@@ -156,9 +156,7 @@ known_classes <- function(fit, response) {
             sprintf("has the class%s %s, which the fit does not have", if (length(unknown) > 1L) "es" else "",
                     list_quoted(unknown, "\"")),
             hint = sprintf("The fit has the classes %s.", list_quoted(about$levels, "\"")))
-  if (about$kind == "labels" || about$in_order)
-    return(factor(as.character(response), about$levels, ordered = about$in_order))
-  as.double(as.character(response) == about$levels[2L])
+  factor(as.character(response), about$levels, ordered = about$in_order)
 }
 
 # Returns list(y, size, response) of censored responses: lower ends, upper ends, and the values that plots show.
@@ -268,7 +266,7 @@ with_sites <- function(data, read, offset) {
   data$sites <- list(y = of(read$y), size = of(read$size), weight = of(read$weight),
                      offset = if (is.null(offset)) numeric(nrow(data$x)) else of(offset))
   if (!is.null(data$sites$weight) && all(data$sites$weight == 1)) data$sites["weight"] <- list(NULL)
-  data$levels <- read$levels
+  data[c("levels", "ordered")] <- read[c("levels", "ordered")]
   data
 }
 

@@ -68,13 +68,8 @@ links <- list(
   latent = c(identity_link, list(start = function(sites, w) 0)), # for gp_family()
   logit = list(fun = stats::qlogis, inv = stats::plogis, range = c(0, 1), error = 1e-9,
     moments = function(mu, var) {
-      s <- sqrt(var)
-      average <- function(h, by) {
-        average_of(h, mu, s, seq(-40, 40, by = 0.25), function(t, z, s) by(0.25 * stats::dlogis(t), z, s))
-      }
-      mean <- pmin(average(stats::plogis, function(mass, z, s) mass * stats::pnorm(z)), 1)
-      slope <- average(stats::dlogis, function(mass, z, s) mass * stats::dnorm(z) / s)
-      list(mean = mean, sd = sqrt(pmax(mean - slope - mean^2, 0))) # p^2 = p - p (1 - p)
+      p <- logistic_moments(mu, sqrt(var), seq(-40, 40, by = 0.25), 4)
+      list(mean = p$mean, sd = sqrt(pmax(p$square - p$mean^2, 0)))
     },
     pair = function(p, rest) log(p) - log(rest)),
   probit = list(fun = stats::qnorm, inv = stats::pnorm, range = c(0, 1), error = 1e-9,
@@ -134,6 +129,16 @@ average_of <- function(h, mean, sd, grid, term) {
   out[narrow] <- normal_average(h, mean[narrow], sd[narrow])
   for (t in grid) out[wide] <- out[wide] + term(t, (mean[wide] - t) / sd[wide], sd[wide])
   out
+}
+
+# Returns averages of p = plogis(f) and of p^2 = p - p (1 - p) over f ~ N(mean, sd^2). If sd > 4, they are sums over
+# `grid` (error 1e-10 by default), in which the weight of t is dlogis(t) / total.
+logistic_moments <- function(mean, sd, grid = seq(-25, 25, length.out = 76L), total = sum(stats::dlogis(grid))) {
+  average <- function(h, by) {
+    average_of(h, mean, rep_len(sd, length(mean)), grid, function(t, z, s) by(stats::dlogis(t) / total, z, s))
+  }
+  first <- pmin(average(stats::plogis, function(mass, z, s) mass * stats::pnorm(z)), 1)
+  list(mean = first, square = first - average(stats::dlogis, function(mass, z, s) mass * stats::dnorm(z) / s))
 }
 
 # ---- rows of the table of responses ---------------------------------------------------------------------------------

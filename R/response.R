@@ -66,8 +66,8 @@ class_chances <- function(response, f, se = FALSE) {
   })
 }
 
-# Returns P(y <= k) for each ordered class k (columns), averaged over f ~ N(mu, s^2). Without `s`, f is mu.
-shares_upto <- function(response, mu, s = NULL) {
+# Returns P(y <= k) for each ordered class k (columns), averaged over f ~ N(mu, s^2). If `s` is NULL, f is mu.
+shares_upto <- function(response, mu, s) {
   upto <- vapply(seq_along(response$levels), function(k) {
     if (is.null(s)) response$cdf(rep(k, length(mu)), mu, 1, response$theta) else
       predictive_cdf(response, rep(k, length(mu)), 1 + 0 * mu, mu, s)
@@ -238,9 +238,9 @@ shares <- function(response, y, f) if (response$reads == "classes") y / f$size e
 draws_as_given <- function(fit, draws, size) {
   response <- response_of(fit)
   levels <- response$levels
-  if (response$kind == "ordered") draws[] <- lapply(draws, function(k) factor(levels[k], levels, ordered = TRUE))
-  if (response$kind == "classes" && !identical(levels, c("FALSE", "TRUE")) && !is.null(levels))
-    draws[] <- lapply(draws, function(k) factor(levels[k + 1], levels))
+  first <- switch(response$kind, ordered = 1L, classes = 0L) # the number of the first class
+  if (length(first) && length(levels) && !identical(levels, c("FALSE", "TRUE")))
+    draws[] <- lapply(draws, function(k) factor(levels[k + 1L - first], levels, ordered = response$in_order))
   if (!response$trials) return(draws)
   if (!identical(attr(fit$terms, "dataClasses")[[1L]], "nmatrix.2")) return(draws / size)
   given <- as.list(stats::formula(fit)[[2L]])[-1L] # names the columns like the arguments of cbind()

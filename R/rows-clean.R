@@ -75,10 +75,12 @@ clean_rows <- function(x, response, name, weights, offset, labels, center, scale
     check_flag(scale, "scale"), merge))
   check_flag(scale, "scale")
   drops <- c("labels", if (length(unique(response)) > 1L) "ordered") # with one ordered class, empty classes stay
-  if (is.factor(response) && as_response(likelihood)$kind %in% drops) response <- droplevels(response)
-  read <- read_response(likelihood, response, weights, name, nrow(x))
+  kind <- as_response(likelihood)$kind
+  if (is.factor(response) && kind %in% drops) response <- droplevels(response)
+  read <- c(read_response(likelihood, response, weights, name, nrow(x)), ordered = is.ordered(response))
   refuse_if(response_row(likelihood)$reads == "positive" && all(read$y == 0), name, "is 0 in all rows")
-  if (!is_finite_number(center)) check_flag(center, "center")
+  means <- is.numeric(center) && all(is.finite(center)) # a mean, or one for each of several classes
+  if (!means || !length(center) %in% c(1L, if (kind == "labels") length(read$levels))) check_flag(center, "center")
   with_sites(clean_data(x, read$response, name, read$weight, NULL, labels, FALSE, FALSE, merge = FALSE), read, offset)
 }
 
@@ -137,7 +139,7 @@ sum_of_logs <- function(w) if (is.null(w)) 0 else sum(log(w))
 
 only_in_memory <- "Give the rows as a data frame to use a family, a transform or `tol`."
 
-check_response <- function(y, argument, n = NULL, labels = NULL, for_classes = NULL) {
+check_response <- function(y, argument, n, labels, for_classes = NULL) {
   reason <- if (is.character(y) && !anyNA(as_number(y))) {
     "as.numeric() makes numbers of such text."
   } else if (is_time(y) || inherits(y, "Surv") || !is.null(hint_for_text(y))) {

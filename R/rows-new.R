@@ -257,7 +257,8 @@ data_of_rows <- function(data, rows, fit) {
   if (!response_of(fit)$conjugate) {
     out <- clean_again(data, rows$x, unname(rows$response), w, NULL, FALSE, FALSE, FALSE, labels = names(rows$response))
     out["na_action"] <- data["na_action"]
-    return(with_sites(out, list(y = rows$y, size = rows$size, weight = w, levels = data$levels), rows$offset))
+    return(with_sites(out, list(y = rows$y, size = rows$size, weight = w, levels = data$levels,
+                               ordered = data$ordered), rows$offset))
   }
   most <- if (!is.null(fit$near)) 1 - 1 / sum(keep) else if (merges_rows(fit$method)) 0.9 else 0
   made <- clean_data(rows$x, unname(rows$response), "newdata", w, rows$offset, names(rows$response),

@@ -32,8 +32,8 @@ settings <- local({
     inducing = setting(function(value, method) {
       if (is.character(value)) return(check_choice(value, point_methods, "inducing"))
       if (!inherits(value, "gp_fit")) return(check_matrix(value, "inducing"))
-      fit <- check_fit(value, "inducing")
-      if (!is.null(fit$inducing)) return(fit)
+      fit <- check_any_fit(value, "inducing")
+      if (!is.null(fit$inducing)) return(if (response_of(fit)$conjugate) fit else fit$inducing)
       abort_input("inducing", sprintf("is a fit by %s(), which has no inducing points", fit$method))
     }),
     center = setting(), scale = setting(),
@@ -67,8 +67,10 @@ model_asked <- function(args) {
     return(replace(args, "transform", "plain"))
   }
   like <- check_any_fit(args$like, "like")
-  refuse_if(!is.null(like$likelihood), "like", sprintf("is a fit with family %s", like$likelihood$label),
-            hint = "It must have Gaussian noise. Use `family`, kernel = <that fit>$kernel and hyper = \"fixed\".")
+  refuse_if(!is.null(like$likelihood), "like", sprintf("is a fit with family %s", like$likelihood$label), hint = paste0(
+    "It must have Gaussian noise", if (identical(like$likelihood["from"], list(from = NULL)))
+      ", as update(f, noise = ~ 1) has", ". For its family use pfdtc() with family = family(f), center = f$center, ",
+    "kernel = f$kernel and hyper = \"fixed\", where f is `like`."))
   refuse_if(any(given), names(given)[given][1L], "cannot be combined with `like`",
             hint = "To learn again, take parts of the fit: kernel = fit$kernel, transform = fit$transform.")
   scaled <- if (is.null(like$asked)) list(like$center != 0, like$scale != 1) else like$asked[c("center", "scale")]
@@ -155,7 +157,8 @@ complete_kernel_asked <- function(data, asked) {
   with_mean(kernel, asked$mean, data)
 }
 
-# Checks `m` and `inducing`. A fit as `inducing` gives inducing points and, if its transform is the same, start values.
+# Checks `m` and `inducing`. A Gaussian fit as `inducing` gives inducing points and, if its transform is the same, start
+# values. Another fit gives only inducing points.
 complete_points <- function(data, asked) {
   if (inherits(asked$inducing, "gp_fit")) {
     old <- asked$inducing

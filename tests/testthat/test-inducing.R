@@ -223,3 +223,13 @@ test_that("points greedy in the divergence are different rows, no more than dete
   z <- inducing_points(x, 12, smooth, "divergence", y = sin(9 * x[, 1]), noise = 0.01)
   expect_lt(t_of(z), 100 * t_of(inducing_points(x, 12, smooth, "greedy")) + 1e-9)
 })
+
+test_that("a fit with a family as `inducing` gives its points, in the order of the inputs", {
+  fit <- function(formula, ...) pfdtc(formula, mtcars, family = poisson(), hyper = "fixed", center = 1, ...)
+  counts <- fit(carb ~ wt + hp, m = 6, kernel = kernel_se(c(1, 80), 1))
+  again <- fit(carb ~ hp + wt, inducing = counts, kernel = kernel_se(c(80, 1), 1))
+  expect_equal(predict(again, mtcars, se.fit = TRUE), predict(counts, mtcars, se.fit = TRUE), tolerance = 1e-8)
+  plain <- gp_dtc(mpg ~ wt + hp, mtcars, inducing = counts, kernel = kernel_se(c(1, 80), 30), noise = 4,
+                  hyper = "fixed")
+  expect_identical(plain$inducing, counts$inducing)
+})

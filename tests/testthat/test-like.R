@@ -133,3 +133,26 @@ test_that("hyperparameters of a fit with another transform are no start values",
   expect_identical(coef(plain(inducing = logged)), coef(plain(inducing = logged$inducing)))
   expect_input_error(pfdtc(y ~ a, d, inducing = logged, hyper = "fixed"), "kernel")
 })
+
+test_that("`like` with a family is refused with two ways that work", {
+  d <- with_seed(4, data.frame(a = stats::runif(200, -2, 2)))
+  d$y <- replace(sin(2 * d$a) + with_seed(5, 0.1 * stats::rnorm(200)), 17, 40)
+  d$class <- factor(rep_len(c("u", "v", "w"), 200))
+  f <- with_seed(2, suppressMessages(pfdtc(y ~ a, d, transform = "auto", kernel = kernel_se())))
+  expect_identical(f$likelihood$name, "student")
+  said <- tryCatch(gp_exact(y ~ a, d, like = f), pfdtc_error_input = conditionMessage)
+  expect_match(said, "Gaussian noise, as update(f, noise = ~ 1) has.", fixed = TRUE)
+  expect_identical(gp_exact(y ~ a, d, like = update(f, noise = ~ 1))$posterior, "exact")
+  expect_match(said, "pfdtc() with family = family(f), center = f$center, kernel = f$kernel and hyper = \"fixed\"",
+               fixed = TRUE)
+  classes <- pfdtc(class ~ a, d, family = multinomial(), kernel = kernel_se(1, 1), hyper = "fixed")
+  for (f in list(f, classes)) {
+    again <- pfdtc(stats::formula(f), d, family = stats::family(f), center = f$center, kernel = f$kernel,
+                   hyper = "fixed")
+    expect_true(same_model(again, f))
+    expect_equal(predict(again, d), predict(f, d), tolerance = 1e-8)
+    expect_input_error(gp_vfe(stats::formula(f), d, like = f), "pfdtc() with family = family(f)")
+  }
+  expect_no_match(tryCatch(gp_exact(class ~ a, d, like = classes), pfdtc_error_input = conditionMessage), "noise = ~ 1")
+  expect_input_error(pfdtc(class ~ a, d, family = multinomial(), center = c(1, 2)), "`center`")
+})

@@ -45,6 +45,12 @@ test_that("for classes and counts insight gets the family, and predictions are p
   counts <- pfdtc(carb ~ wt, mtcars, family = nb(3), kernel = kernel_se(1, 1), hyper = "fixed", m = 5)
   expect_true(insight::model_info(classes)$is_binomial)
   expect_true(insight::model_info(counts)$is_negbin)
+  for (family in list(student(), tobit(10), weibull())) {
+    fit <- pfdtc(mpg ~ wt, mtcars, family = family, kernel = kernel_se(1, 1), hyper = "fixed", m = 5)
+    info <- insight::model_info(fit)
+    expect_identical(info$is_censored, !identical(family, student()))
+    expect_match(info$family, "student|tobit|Weibull")
+  }
   p <- insight::get_predicted(classes, mtcars[1:3, ], ci = 0.9)
   band <- predict(classes, mtcars[1:3, ], interval = "credible", level = 0.9, type = "response")
   expect_equal(as.numeric(p), unname(band[, "fit"]))

@@ -20,6 +20,22 @@ test_that("fits of iris predict, print and certify", {
   expect_error(predict(fit, new, type = "prob"), "response", class = "pfdtc_error_input")
 })
 
+test_that("classes of an ordered factor are an ordered factor, whatever the family", {
+  d <- data.frame(x = seq(0, 1, length.out = 40), three = ordered(rep(c("lo", "mid", "hi"), c(14, 13, 13)),
+                                                                   c("lo", "mid", "hi")))
+  d$two <- ordered(d$three == "hi", labels = c("no", "yes"))
+  for (case in list(list("three", multinomial()), list("two", binomial()), list("three", ordinal()))) {
+    fit <- pfdtc(stats::reformulate("x", case[[1L]]), d, family = case[[2L]], kernel = kernel_se(0.3, 4),
+                 hyper = "fixed")
+    given <- d[[case[[1L]]]]
+    fewer <- drop_rows(fit, 1:2)
+    for (one in list(fit, fewer, add_rows(fewer, d[1:2, ]), update(fewer, hyper = "fixed"))) {
+      expect_identical(unname(predict(one, d[1, ], type = "class")), given[1L])
+      expect_identical(class(simulate(one, 1, seed = 1)$sim_1), class(given))
+    }
+  }
+})
+
 test_that("leave-one-out probabilities of ordered and unordered classes are padded for rows that are missing", {
   d <- data.frame(x = seq(0, 1, length.out = 30), y = factor(rep(c("u", "v", "w"), 10)))
   d$x[3] <- NA

@@ -317,3 +317,21 @@ test_that("a given kernel and scale are in the unit of responses of any size", {
   }
   for (unit in c(1e-11, 1e11)) expect_equal(of(unit), of(1), tolerance = 1e-6)
 })
+
+test_that("errors about fits by student() name calls that work", {
+  fit <- pfdtc(dist ~ speed, cars, family = student(), kernel = kernel_se(5, 20), hyper = "fixed")
+  expect_input_error(evidence_bounds(fit), "update(fit, family = family(fit), approx = \"vi\") has a lower bound")
+  below <- update(fit, family = stats::family(fit), approx = "vi")
+  expect_true(is.finite(evidence_bounds(below)[["lower"]]))
+  expect_input_error(kl_divergence(fit, fit), "compare_fits() and cross_validate() are available")
+  expect_s3_class(compare_fits(fit, newdata = cars, certify = FALSE), "pfdtc_comparison")
+  expect_input_error(pfdtc(dist ~ speed, cars, approx = "vi"), "Give `family`")
+})
+
+test_that("slices of student() fits have the prediction intervals of predict()", {
+  fit <- pfdtc(dist ~ speed, cars, family = student(3), kernel = kernel_se(5, 20), hyper = "fixed")
+  drawn <- slices(fit, NULL, NULL, 0.9, 20)$curves
+  band <- predict(fit, data.frame(speed = drawn$value), interval = "prediction", level = 0.9)
+  expect_equal(as.matrix(drawn[c("lwr_y", "upr_y")]), band[, -1], ignore_attr = TRUE, tolerance = 1e-10)
+  expect_true(all(is.na(slices(fit, NULL, NULL, 0.9, 20, certified = TRUE)$curves$lwr_y))) # certified bands are of f
+})
