@@ -84,18 +84,16 @@ theorem_frame <- function(p, own, eps, new) {
 prediction_rounding <- function(own, r, x) {
   model <- own$model
   noise <- model$noise
-  norms <- own$norms
+  norms <- norms_for(own$norms, own$factors, model, x)
   k <- kernel_diagonal(model$kernel, x)
   mean <- certify_with(own$factors, replace(norms, "w_E", 0), own$z, model, values_at(model$kernel, x))$mean_error
-  G_norm <- sqrt(sum(own$factors$G^2))
-  inner <- norms$growth * G_norm / noise
+  inner <- norms$growth * sqrt(sum(own$factors$G^2)) / noise
   sor <- r$sor_variance
   if (inner >= 0.25) return(list(mean = mean, sd = sqrt(pmax(k, sor)), var = pmax(k, sor), sor = pmax(k, sor)))
   h <- sqrt(sor / noise)
-  K_norm <- G_norm + norms$lam
-  k_error <- 4 * .Machine$double.eps * (sqrt(k * K_norm) + K_norm * h)
+  k_error <- norms$unit * (sqrt(k * norms$K_norm) + norms$K_norm * h)
   sor_error <- sor * (inner / (1 - inner) + 4 * .Machine$double.eps) + 2 * k_error * h
-  kappa <- sqrt(norms$slack) * (sqrt(k) + sqrt(pmax(k, norms$most %||% prior_most(model)) * norms$weight) * h)
+  kappa <- sqrt(norms$slack) * (sqrt(k) + sqrt(pmax(k, norms$most) * norms$weight) * h)
   wide <- ifelse(r$var_upper >= k, sqrt(k), sqrt(pmax(r$var_upper - sor, 0)))
   var <- (2 * wide + kappa) * kappa + sor_error
   v <- sqrt(norms$vv) + residual_error(own$factors, norms, model)$v
@@ -125,8 +123,9 @@ ratio_bound <- function(fit, p, reference) {
   here <- lower - merged_log_density(data$shift, noise) - data$shift$constant + sum(log(w)) / 2
   ratio <- -subset_posterior(fit, data)$factors$minus_evidence - sum(log(2 * pi * noise / w[-fit$aux_rows])) / 2 - here
   aux <- divergence_aux(NULL, fit, data, model)
-  d2 <- (pf_distance(aux, p) * noise)^2 # squared pF divergence times noise^2
-  rounding <- 4 * rounding_growth(nrow(p$z), nrow(data$x)) * pf_objectives[[aux$objective]]$constant(aux, data, model)
+  objective <- pf_objectives[[aux$objective]]
+  d2 <- (objective$divergence(aux, p$z, p$factors, p$jitter, data, model) * noise)^2 # squared pF divergence * noise^2
+  rounding <- 4 * rounding_growth(nrow(p$z), nrow(data$x)) * objective$constant(aux, data, model)
   log_eps <- ratio / 2 + log(d2 + rounding) / 2 - log(noise)
   prior <- log((p$factors$yy + p$factors$k_sum) / noise) / 2
   vacuous <- log_eps >= prior
@@ -248,11 +247,7 @@ pf_divergence <- function(fit, nu = NULL) {
   check_dtc(fit, "The pF divergence compares DTC posteriors with an auxiliary distribution.")
   data <- training_data(fit, "fit")
   p <- posterior_on_points(posterior_of(fit))
-  pf_distance(divergence_aux(nu, fit, data, p$model), p)
-}
-
-# Returns the pF divergence between the posterior p on inducing points and the auxiliary distribution `aux`.
-pf_distance <- function(aux, p) {
+  aux <- divergence_aux(nu, fit, data, p$model)
   pf_objectives[[aux$objective]]$divergence(aux, p$z, p$factors, p$jitter, p$rows, p$model)
 }
 

@@ -184,10 +184,11 @@ correct_residual <- function(reference, data, state, sharp = TRUE) {
        passes = state$passes + sharp, went = state$went, made_from = order_of_rows(data))
 }
 
-# Returns a bound on the rounding error of K v, divided by |K| |v|, for n rows in blocks of `block` rows.
+# Returns a bound on the rounding error of K v, divided by |K| |v|, for n rows in blocks of `block` rows. The errors of
+# kernel values are not included.
 product_growth <- function(n, block) {
   n_blocks <- n / block
-  (16 + 4 * (sqrt(block) + sqrt(n_blocks) + 4) + (block + n_blocks) / 64) * .Machine$double.eps
+  (12 + 4 * (sqrt(block) + sqrt(n_blocks) + 4) + (block + n_blocks) / 64) * .Machine$double.eps
 }
 
 # Returns bounds on the rounding errors of r = y - (K + s2 W^{-1}) v (`residual`; W: row weights), which grow with each
@@ -196,12 +197,11 @@ product_growth <- function(n, block) {
 residual_rounding <- function(reference, y, travelled) {
   eps <- .Machine$double.eps
   model <- model_of(reference)
-  unit <- product_growth(length(y), engine_control(length(y), reference$control)$block)
-  unit_of_sum <- 4 * eps + reference$norms$growth
-  K_norm <- sqrt(sum(reference$factors$G^2)) + reference$norms$lam
+  norms <- norms_for(reference$norms, reference$factors, model, reference$inducing)
   size <- travelled[["v"]]
-  list(residual = unit * K_norm * size + 4 * eps * (model$noise * size + sqrt(sum(y^2)) + travelled[["r"]]),
-       sum = unit_of_sum * sqrt(K_norm) * size, travelled = travelled)
+  growth <- norms$unit + product_growth(length(y), engine_control(length(y), reference$control)$block)
+  list(residual = growth * norms$K_norm * size + 4 * eps * (model$noise * size + sqrt(sum(y^2)) + travelled[["r"]]),
+       sum = (norms$unit + norms$growth) * sqrt(norms$K_norm) * size, travelled = travelled)
 }
 
 # Returns the reference's stored correction (correct_residual()) if it was computed from the rows of `data`, else NULL.
@@ -213,17 +213,13 @@ correction_for <- function(reference, data) {
 # Returns list(mean, mean_error), in units of y: means of functionals by correct_residual(), with their error bounds.
 corrected_mean <- function(reference, correction, data, fun) {
   model <- model_of(reference)
-  norms <- correction$norms
-  norms$Psi <- reference$norms$Psi
-  response <- correction$response
-  rest <- certify_with(replace(reference$factors, names(response), response), norms, reference$inducing, model, fun)
+  norms <- replace(correction$norms, "Psi", reference$norms["Psi"])
+  rest <- certify_with(utils::modifyList(reference$factors, correction$response), norms, reference$inducing, model, fun)
   u <- root_weights(data) * correction$v
-  known <- if (fun$kind != "values") {
-    blocks <- blocks_of(seq_along(u), 2048L)
-    drop(Reduce(`+`, lapply(blocks, function(i) crossprod(fun$cross(data$x[i, , drop = FALSE], seq_len(fun$n)), u[i]))))
-  } else {
-    native_kernel_cross_matvec(model$kernel, data$x, u, fun$x, reference$control)
-  }
+  known <- if (fun$kind == "values") native_kernel_cross_matvec(model$kernel, data$x, u, fun$x, reference$control) else
+    Reduce(`+`, lapply(blocks_of(seq_along(u), 2048L), function(i) {
+      drop(crossprod(fun$cross(data$x[i, , drop = FALSE], seq_len(fun$n)), u[i]))
+    }))
   mean <- known + rest$mean
   rounding <- carried_rounding(correction, model, data, fun, rest$var_upper)
   error <- (rest$mean_error + rounding) * (1 + 1e-14) + 4 * .Machine$double.eps * abs(mean)
@@ -252,10 +248,10 @@ least_quadratic <- function(post, data) {
   if (is.null(u)) return(least)
   y <- data$y * root_weights(data)
   Ku <- native_kernel_matvecs(model$kernel, data$x, data$weights, u, post$control)
-  K_norm <- sqrt(sum(post$factors$G^2)) + post$norms$lam
-  growth <- 4 * .Machine$double.eps + post$norms$growth
+  norms <- norms_for(post$norms, post$factors, model, data$x)
+  growth <- norms$unit + norms$growth
   size <- sum(u^2)
-  error <- growth * (2 * sqrt(size * sum(y^2)) + (noise + K_norm) * size)
+  error <- growth * (2 * sqrt(size * sum(y^2)) + (noise + norms$K_norm) * size)
   max(least, 2 * sum(u * y) - sum(u * Ku) - noise * size - error)
 }
 
@@ -268,8 +264,8 @@ least_quadratic <- function(post, data) {
 # groups with many levels and, at over 400 rows, for rough kernels with a large residual prior variance.
 precondition_by_near_rows <- function(reference, data) {
   model <- model_of(reference)
-  rough <- has_profile(model$kernel, rough_profiles) && reference$nobs > 400 && reference$norms$t > 100 * model$noise
-  rough || has_many_levels(model, data$x)
+  has_profile(model$kernel, rough_profiles) && reference$nobs > 400 && reference$norms$t > 100 * model$noise ||
+    has_many_levels(model, data$x)
 }
 
 # Returns a function that multiplies a vector by an approximation of (K + s2 I)^{-1} by inducing points and neighbours,
@@ -313,7 +309,7 @@ exact_interval <- function(p, fun) {
   k <- if (fun$kind == "values") prior_most(model, p$x, fun$x) else fun$size
   L <- cholesky_of(p)
   n <- nrow(L)
-  growth <- 2 * (4 * sqrt(n) + 16) * .Machine$double.eps
+  growth <- 2 * ((4 * sqrt(n) + 12) * .Machine$double.eps + kernel_value_error(model$kernel, p$x, fun$x))
   root <- sqrt(rowSums(L^2))                # roots of the diagonal of K + s2 W^{-1}
   v <- pmax(root^2 - kernel_diagonal(model$kernel, p$x), 0)
   ratio <- max(root^2 / v)
@@ -328,8 +324,7 @@ exact_interval <- function(p, fun) {
     var[rows] <- pmax(fun$prior[rows] - colSums(u^2), 0)
     h[rows] <- if (do_solve) sqrt(colSums((root * solve_t(L, u))^2)) else sqrt(2 * ratio * (var[rows] + 1e-8 * min(v)))
   }
-  weight <- sqrt(sum((root * alpha)^2)) # |D^{1/2} alpha|
-  mean_error <- growth * weight * (n * h + sqrt(n * k))
+  mean_error <- growth * sqrt(sum((root * alpha)^2)) * (n * h + sqrt(n * k))
   var_error <- growth * (n * h^2 + 2 * sqrt(n * k) * h + k)
   interval <- list(mean_lower = mean - mean_error, mean_upper = mean + mean_error,
                    sd_lower = sqrt(pmax(var - var_error, 0)), sd_upper = sqrt(var + var_error))

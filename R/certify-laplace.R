@@ -80,9 +80,10 @@ new_bounds <- function(fit, data, z, kernel, tight, sites, jitter, effects = FAL
   m <- nrow(z)
   n <- nrow(data$x)
   model <- new_model(kernel, 1)
+  more <- max(1, kernel_value_error(kernel, data$x, z) / (32 * .Machine$double.eps)) # allowances are above 32 eps
   b <- list(fit = fit, data = data, z = z, model = model, smooth = if (effects) smooth_model(model) else model,
-            tight = tight, jitter = jitter, sites = sites, growth = rounding_growth(m, n), slack = rounding_slack(m, n),
-            most = prior_most(model, data$x, z), enough = 1e-9, stretch = 1)
+            tight = tight, jitter = jitter, sites = sites, growth = more * rounding_growth(m, n),
+            slack = more * rounding_slack(m, n), most = prior_most(model, data$x, z), enough = 1e-9, stretch = 1)
   structure(b, class = if (effects) "with_effects")
 }
 

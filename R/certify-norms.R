@@ -47,7 +47,8 @@ rows_norms <- function(data, p, z, model, size, control) {
   size <- pmin(n, size)
   found <- native_norms(p, z, data, model, sample.int(n), size[1L], size[2L], control)
   c(found[c("T1", "Psi", "lam", "vv", "spread")],
-    list(n = n, weight = if (is.null(data$weights)) 1 else max(data$weights), most = prior_most(model, data$x, z)))
+    list(n = n, weight = if (is.null(data$weights)) 1 else max(data$weights), most = prior_most(model, data$x, z),
+         unit = kernel_value_error(model$kernel, data$x, z)))
 }
 
 # Combines the results `a` and `b` of rows_norms() for two parts of the rows. Most elements are sums over rows or
@@ -56,7 +57,7 @@ norms_merge <- function(a, b) {
   n <- a$n + b$n
   list(T1 = a$T1 + b$T1, Psi = a$Psi * (n / a$n) + b$Psi * (n / b$n), lam = a$lam + b$lam, vv = a$vv + b$vv,
        spread = max(a$spread * (n / a$n), b$spread * (n / b$n)), n = n, weight = max(a$weight, b$weight),
-       most = max(a$most, b$most))
+       most = max(a$most, b$most), unit = max(a$unit, b$unit))
 }
 
 # Returns the bounds that certificates need, such as v_E on |v|_E and w_E on |w|_E, from the result of rows_norms().
@@ -70,12 +71,14 @@ finish_norms <- function(norms, p, model, inner = NULL) {
   G_norm <- sqrt(sum(p$G^2))
   beta <- sqrt(sum(p$beta^2))
   out <- list(weight = norms$weight, spread = norms$spread, slack = rounding_slack(m, n), most = norms$most,
-    growth = growth, vv = norms$vv, Psi = norms$Psi, alpha = sqrt(sum(solve_t(p$L, p$beta)^2)),
+    unit = norms$unit, growth = growth, vv = norms$vv, Psi = norms$Psi, alpha = sqrt(sum(solve_t(p$L, p$beta)^2)),
     # This bounds the residual of (s2 I + G) beta = A y that comes from rounding in the Cholesky factor and in A y.
     beta_error = growth * (G_norm * beta + sqrt(sum(diag(p$G)) * p$yy)))
   of_rows <- sqrt(out$slack * p$k_sum) # bounds the Frobenius norm of the rounding errors of A
   out$t <- up * (sqrt(p$t) + of_rows)^2
   out$lam <- min(out$t, up * (sqrt(norms$lam) + of_rows)^2)
+  # Errors of kernel values change K by a matrix of norm at most unit K_norm.
+  out$K_norm <- if (out$unit > 4 * .Machine$double.eps) sum(diag(p$G)) + out$t else G_norm + out$lam
 
   error <- residual_error(p, out, model)
   kappa <- sqrt(out$slack * out$most * out$weight) # bounds |dA u| for |u| = 1, with dA the rounding error of A
@@ -97,8 +100,8 @@ finish_norms <- function(norms, p, model, inner = NULL) {
 norms_of_sums <- function(p, z, model, n) {
   most <- prior_most(model, z)
   # finish_norms() needs most * weight >= w_i k(x_i, x_i) for each row i. k_sum is the sum of w_i k(x_i, x_i).
-  finish_norms(list(n = n, weight = p$k_sum / most, most = most, vv = p$rss / model$noise^2, T1 = Inf, lam = Inf),
-               p, model)
+  finish_norms(list(n = n, weight = p$k_sum / most, most = most, unit = kernel_value_error(model$kernel, z),
+                    vv = p$rss / model$noise^2, T1 = Inf, lam = Inf), p, model)
 }
 
 # Returns bounds `lower` and `upper` on c = y'v, and `least`, a lower bound on y'w, rounding errors included (section 10
@@ -175,15 +178,24 @@ own_posterior <- function(fit) {
   dtc_on_points(fit, fit$data, distinct_points(z, p$model$kernel), NULL, fast = TRUE)
 }
 
+# Returns norms with `unit`, a bound on errors of kernel values, for new rows x too. Norms of version 0.1.0 lack `most`
+# (0 replaces it), and norms of earlier versions lack `unit` and K_norm (tr K replaces it).
+norms_for <- function(norms, factors, model, x) {
+  norms$most <- norms$most %||% 0
+  norms$unit <- max(norms$unit, kernel_value_error(model$kernel, x))
+  norms$K_norm <- norms$K_norm %||% (sum(diag(factors$G)) + norms$t)
+  norms
+}
+
 # Returns the mean, its error bound, and variances with bounds for functionals, in units of the cleaned response.
 # `factors` and `norms` are those of a DTC posterior. `crossing`, the result of native_cross(), narrows the bounds on
-# the variance. Norms of version 0.1.0 lack `most`, the largest k(x, x) at the rows; 0 replaces it.
+# the variance.
 certify_with <- function(factors, norms, z, model, fun, crossing = NULL) {
   of <- if (fun$kind != "values") {
     list(cross = numeric(), features = features_of(fun, z, factors$L), prior = as.double(fun$prior), size = fun$size,
          terms = 1L)
   }
-  native(ffi_certify, engine_posterior(factors, z, model), replace(norms, "most", norms$most %||% 0), fun$x, of,
+  native(ffi_certify, engine_posterior(factors, z, model), norms_for(norms, factors, model, fun$x), fun$x, of,
          crossing, engine_control(nrow(fun$x)))
 }
 
@@ -192,8 +204,7 @@ certify_posterior <- function(post, fun, crossing = NULL) {
   model <- model_of(post)
   r <- certify_with(post$factors, post$norms, post$inducing, model, fun, crossing)
   power <- c(mean = 1, sor_variance = 2, unexplained = 2, mean_error = 1, var_lower = 2, var_upper = 2)
-  for (what in names(power)) r[[what]] <- in_units(model, r[[what]], power[[what]])
-  r
+  Map(function(v, power) in_units(model, v, power), r[names(power)], power)
 }
 
 unknown_intervals <- function(n) {

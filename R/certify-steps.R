@@ -243,8 +243,7 @@ refine <- function(fit, newdata, tol, maxit = 50, ..., reference = fit$reference
     found <- with_fixed_seed(iterate_to(reference, data_in_scale(fit, reference), fun, goal, maxit))
     # If rounding errors stopped the iterations (almost no noise), a Cholesky factorisation of the responses' covariance
     # has smaller errors. exact_if_cheap() computes it if memory and 30 s suffice.
-    open <- found$why == rounding_stops && largest_error(found$inside) > goal
-    exact <- if (open) exact_if_cheap(fit, fun, 30)
+    exact <- if (found$why == rounding_stops && largest_error(found$inside) > goal) exact_if_cheap(fit, fun, 30)
     if (!is.null(exact)) found$inside <- narrow(found$inside, exact)
   }
   inside <- found$inside

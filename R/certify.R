@@ -140,9 +140,8 @@ with_response <- function(out, likelihood) {
       if (is.null(response$bend)) furthest(one, other) else (one + other) / 2
     }
     K <- length(response$levels)
-    none <- numeric(nrow(out))
-    low <- cbind(none, pmax(ends(out$mean_upper, pmin) - room, 0))
-    high <- cbind(none, pmin(ends(out$mean_lower, pmax) + room, 1))
+    low <- cbind(0, pmax(ends(out$mean_upper, pmin) - room, 0))
+    high <- cbind(0, pmin(ends(out$mean_lower, pmax) + room, 1))
     low[, K + 1L] <- high[, K + 1L] <- 1
     labelled <- function(P) `colnames<-`(P, response$levels)
     out$response <- class_shares(response, out$mean, out$sd)
@@ -348,8 +347,7 @@ pareto_shape <- function(logs) {
   b <- 1 / excess[some] + (1 - sqrt(length(j) / (j - 0.5))) / (3 * excess[floor(some / 4 + 0.5)])
   k <- vapply(b, function(b) -mean(log1p(-b * excess)), 0)
   profile <- some * (log(b / k) + k - 1)
-  share <- vapply(profile, function(p) 1 / sum(exp(profile - p)), 0)
-  b <- sum(b * share)
+  b <- sum(b * vapply(profile, function(p) 1 / sum(exp(profile - p)), 0)) # the mean, with normalised weights
   (some * mean(log1p(-b * excess)) + 5) / (some + 10)
 }
 

@@ -79,9 +79,9 @@ class_bounds <- function(fit, data, at = mode_again(fit, data)) {
   b <- list(fit = fit, data = data, sites = sites, at = at, model = model, w = w, P = P,
             g = w * (outer(sites$y + 1, seq_len(ncol(P)), "==") - P),
             K = ncol(P), growth = rounding_growth(m * (ncol(P) - 1), n), slack = rounding_slack(m, n),
-            most = prior_most(model, data$x, fit$inducing))
+            most = prior_most(model, data$x, fit$inducing), prior = kernel_diagonal(model$kernel, data$x))
   b$trace <- w * rowSums(P * (1 - P))
-  b$left <- at$left + b$slack * b$most
+  b$left <- at$left + b$slack * b$prior # features of a row err in proportion to its own prior sd
   b$t <- (1 + b$growth) * sum(b$trace * b$left)
   # Let g be the gradient of the log likelihood at the mode, and E the residual prior covariance. Bound sqrt(g'E g) by
   # the sum of this norm over blocks of 1,000 rows, or over single rows if that sum is smaller.
@@ -90,21 +90,20 @@ class_bounds <- function(fit, data, at = mode_again(fit, data)) {
   })
   b$g_E <- (1 + b$growth) * min(sum(vapply(b$E, function(e) {
     g <- b$g[e$rows, , drop = FALSE]
-    sqrt(sum(pmax(colSums(g * (e$E %*% g)), 0)) + b$slack * b$most * sum(colSums(abs(g))^2))
+    sqrt(sum(pmax(colSums(g * (e$E %*% g)), 0)) + b$slack * sum(colSums(abs(g) * sqrt(b$prior[e$rows]))^2))
   }, 0)), sum(sqrt(rowSums(b$g^2) * b$left)))
-  size <- sqrt(b$most * sum(at$beta^2)) # bounds |f|
-  off <- b$slack * b$most * weights_norm(at) + 4 * .Machine$double.eps * (1 + size) # bounds rounding errors of f
+  size <- sqrt(b$prior * sum(at$beta^2)) # bounds |f| at the rows; `off` bounds its rounding errors
+  off <- b$slack * sqrt(b$most * b$prior) * weights_norm(at) + 4 * .Machine$double.eps * (1 + size)
   b$r <- sqrt(sum(at$residual^2)) +
-    sqrt(b$most) * (b$growth * sum(abs(b$g)) + sum(b$trace) * (b$growth * (1 + size) + off))
+    sum(sqrt(b$prior) * (b$growth * rowSums(abs(b$g)) + b$trace * (b$growth * (1 + size) + off)))
   b$gamma <- sqrt(b$g_E^2 + b$r^2)
   # From the fit's mode to the exact GP's, f_k minus the mean over classes moves by at most column k of e [n, K].
   centred <- class_contrasts(b$K) # row k is class k minus the mean over classes
-  prior <- kernel_diagonal(b$model$kernel, data$x)
-  e <- (1 + b$growth) * b$gamma * sqrt(prior %o% rowSums(centred^2))
+  e <- (1 + b$growth) * b$gamma * sqrt(b$prior %o% rowSums(centred^2))
   for (round in 1:9) {
     b$between <- weights_of_class_range(b, e)
     before <- e
-    e <- pmin(e, distance_of_contrasts(b, b$between$S, b$left, prior, centred))
+    e <- pmin(e, distance_of_contrasts(b, b$between$S, b$left, b$prior, centred))
     if (!(sum(e) < 0.9 * sum(before))) break
   }
   ends <- range_of_weights(b, e)
@@ -150,7 +149,7 @@ largest_residual <- function(b, times) {
   D[any, ] <- b$w[any]
   by_rows <- vapply(b$E, function(e) {
     d <- sqrt(D[e$rows, , drop = FALSE])
-    max(d * ((abs(e$E) + b$slack * b$most) %*% d))
+    max(d * ((abs(e$E) + b$slack * sqrt(b$prior[e$rows] %o% b$prior[e$rows])) %*% d))
   }, 0)
   (1 + b$growth) * min(sum(by_rows), sum(replace(times * b$trace, any, b$w[any]) * b$left))
 }
@@ -209,7 +208,7 @@ pair_certificate <- function(b, x) {
   prior <- kernel_diagonal(b$model$kernel, x)
   S <- lapply(b[c("between", "lo", "hi")], at)
   own <- at(b$at)
-  left <- own$left + b$slack * pmax(b$most, prior)
+  left <- own$left + b$slack * prior
   e <- distance_of_contrasts(b, S$between$S, left, prior, gamma)
   squares <- t(squares_of(gamma))
   size <- rowSums(gamma^2)
@@ -218,7 +217,7 @@ pair_certificate <- function(b, x) {
   sd_lower <- sqrt(pmin(v$lower, v$upper)) * (1 - b$growth)
   shift <- unname(b$fit$center)
   middle <- own$mean %*% t(gamma)
-  e <- e + 2 * b$slack * pmax(b$most, prior) * weights_norm(b$at) + b$growth * abs(middle)
+  e <- e + 2 * b$slack * sqrt(pmax(b$most, prior) * prior) * weights_norm(b$at) + b$growth * abs(middle)
   f <- list(mean = own$mean, var = with_rest(own$S, own$left))
   odds <- as_log_odds(f, shift)
   most <- function(v, kept) do.call(pmax, asplit(v[, kept, drop = FALSE], 2L))

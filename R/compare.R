@@ -145,8 +145,7 @@ certified_errors <- function(fits, newdata, effort) {
     left <- setdiff(left, group)
   }
   mapply(function(fit, reference) {
-    has_data <- !is.null(fit$data) || is_exact(fit)
-    if (!has_data && (effort != "reference" || is.null(reference))) return(NA_real_)
+    if (is.null(fit$data) && !is_exact(fit) && (effort != "reference" || is.null(reference))) return(NA_real_)
     error <- with_fixed_seed(certify(fit, newdata, effort, reference = reference))$mean_error
     if (all(is.na(error))) NA_real_ else max(error, na.rm = TRUE)
   }, fits, references)

@@ -97,7 +97,7 @@ exact_bracket <- function(fit, factor) {
   v <- if (!is.null(fit$data)) model$noise / merged_weights(fit$data) else
     pmax(d - kernel_diagonal(model$kernel, fit$x) - 16 * (1 + length(d) / 16) * eps * d, 0)
   sums <- eps * min(n / 2, 4 * sqrt(n) + 10 + n / 64)
-  error <- c(factor = n * (sums + 6 * eps), solution = n * (3 * sums + 8 * eps))
+  error <- n * c(factor = sums + 2 * eps + kernel_value_error(model$kernel, fit$x), solution = 3 * sums + 8 * eps)
   logs <- log(diag(f$L))
   logdet <- 2 * sum(logs)
   N <- error[["factor"]]
@@ -201,7 +201,8 @@ true_bracket <- function(fit) {
   # Bound the largest eigenvalue of the kernel matrix K; for many rows, by that of its approximation Q plus tr(K - Q).
   x <- b$data$x
   largest <- if (nrow(x) <= dense_rows) largest_eigenvalue(native_kernel_matrix(b$fit$kernel, x, x)) else
-    (1 + b$growth) * (largest_eigenvalue(tcrossprod(rows_on_points(b))) + sum(b$at$left + b$slack * b$most))
+    (1 + b$growth) * (largest_eigenvalue(tcrossprod(features_of(values_at(b$fit$kernel, x), b$z, b$at$L))) +
+                        sum(b$at$left + b$slack * b$most))
   v <- (1 - 1e-9) / largest
   problems <- list(laplace = gaussian_problem(b, b$at), vi = gaussian_problem(b, best))
   each <- lapply(problems, bracket_of_normal, v = v)
@@ -214,8 +215,6 @@ true_bracket <- function(fit) {
             upper = min(each$laplace[["upper"]], each$vi[["upper"]]))
   structure(ends, within = min(1, sqrt(max(ends[["upper"]] - own, 0) / 2)), class = "pfdtc_true_evidence")
 }
-
-rows_on_points <- function(b) forwardsolve(b$at$L, native_kernel_matrix(b$fit$kernel, b$z, b$data$x))
 
 # Bounds the largest eigenvalue of K by the largest ratio (|K| x)_i / x_i for a positive vector x (Collatz, Wielandt).
 largest_eigenvalue <- function(K) {
@@ -230,7 +229,7 @@ largest_eigenvalue <- function(K) {
 # the lower bound, q's whitened mean is moved by `moved`. `v` is at most 1 / (largest eigenvalue of k(X, X)).
 bracket_of_normal <- function(b, v, moved = 0 * b$at$beta) {
   at <- b$at
-  A <- rows_on_points(b)
+  A <- features_of(values_at(b$fit$kernel, b$data$x), b$z, at$L)
   W <- pmax(at$W, 0)
   R <- chol(diag(1, nrow(A)) + tcrossprod(A * rep(sqrt(W), each = nrow(A))))
   half <- backsolve(R, A, transpose = TRUE)

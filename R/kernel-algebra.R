@@ -224,6 +224,26 @@ prior_most <- function(model, ...) {
   max(0, vapply(list(...), function(x) if (NROW(x)) max(kernel_diagonal(model$kernel, x)) else 0, 0))
 }
 
+# Returns u such that a computed kernel value k(x, z) has an error of at most u sqrt(k(x, x) k(z, z)). If values have
+# one sign, u = 4 eps, else more. A sum x'z over d inputs errs by at most (3 + d / 2) eps sum_j |x_j z_j|, where the sum
+# is at most sqrt(x'x z'z). For p effects of a group with covariance S, u'S v errs relative to sum_ij |u_i S_ij v_j|.
+# For u = v this is at most p sum_i S_ii u_i^2, which may be far above u'S u. The largest ratio of both at the rows
+# `...` multiplies the result.
+kernel_value_error <- function(kernel, ...) {
+  leaves <- as_sum(kernel)$leaves
+  units <- vapply(leaves, function(leaf) {
+    # Points on the unit circle err by eps, which moves the exponent by eps times their distance / lengthscale^2.
+    chord <- if (identical(leaf$profile, "periodic")) 4 * sqrt(length(leaf$inputs)) / leaf$lengthscale else 0
+    signed <- leaf$profile %in% varying_profiles || isTRUE(leaf$correlation %in% c("full", "given"))
+    if (signed || chord > 4) (6 + length(leaf$inputs)) * max(leaf$degree, 1) + chord else 0
+  }, 0)
+  effects <- max(1, vapply(Filter(is_group, leaves), table_rows, 0))
+  apart <- change_leaves(kernel, function(leaf) if (is_group(leaf)) replace(leaf, "correlation", "given") else leaf)
+  x <- if (effects > 1) rbind(...)
+  ratio <- if (NROW(x)) effects * kernel_diagonal(apart, x) / kernel_diagonal(kernel, x)
+  max(ratio, 1, na.rm = TRUE) * (4 + sum(units)) * .Machine$double.eps
+}
+
 # family() makes a row of gp_families, the table of properties of the functions that fit models:
 #
 #   title       the name in print() and in figures

@@ -294,8 +294,7 @@ choose_guided <- function(x, m, kernel, toward, memory, control) {
   # these rows, and a row for each of m + 100 points u.
   looked <- some_of(n, min(max(10 * m, 1000), max(2 * m, 1000, memory / (24 * (m + 100)))))
   pool <- x[looked, , drop = FALSE]
-  landmarks <- choose_greedy(pool, min(length(looked), m + 100), kernel, Inf)$rows
-  u <- pool[landmarks, , drop = FALSE]
+  u <- choose_greedy(pool, min(length(looked), m + 100), kernel, Inf)$z
   noise <- toward$noise
   post <- native_posterior(u, list(x = pool, y = toward$y[looked], weights = toward$weights[looked]),
                            new_model(kernel, noise), jitter = 0, control = control)

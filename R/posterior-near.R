@@ -32,11 +32,8 @@ near_posterior <- function(data, z, model, neighbours, train_neighbours, rank = 
 
 posterior_at.near <- function(p, fun, joint = FALSE) {
   if (fun$kind %in% c("sums", "boxes")) return(sums_of_values(p, fun))
-  at <- if (joint) {
+  at <- if (!joint) predict_given(p, fun$x[fun$rows, , drop = FALSE], functionals_near(p, fun)) else
     native_near_covariance(p$near, p$z, p$rows, p$model, p$near$neighbours, fun$x, p$control)
-  } else {
-    predict_given(p, fun$x[fun$rows, , drop = FALSE], functionals_near(p, fun))
-  }
   list(mean = at$mean, var = at$var_far + at$var_near, cov = at$covariance)
 }
 

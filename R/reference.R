@@ -217,9 +217,9 @@ krige <- function(reference, data, fun, n_c = kriging_rows(), group = group_for(
          features = features_of(fun, reference$inducing, reference$factors$L), terms = as.integer(fun$terms))
   }
   near <- sort(unique(c(rows)))
-  norms <- reference$norms
   found <- native(ffi_kriging, engine_posterior(reference$factors, reference$inducing, model),
-                  replace(norms, "most", norms$most %||% 0), engine_rows(data), x[groups$order, , drop = FALSE], of,
+                  norms_for(reference$norms, reference$factors, model, x), engine_rows(data),
+                  x[groups$order, , drop = FALSE], of,
                   as.integer(groups$start), near, matrix(match(rows, near), n_c),
                   engine_control(nrow(data$x), reference$control))
   c(list(fun = fun, order = groups$order, group = rep(seq_len(ncol(rows)), diff(groups$start)), rows = rows,
@@ -242,11 +242,8 @@ kriged_interval <- function(found, reference, correction, data, sd_lower = 0) {
     error <- correction$error
     n_c <- found$n_terms
     u <- root_weights(data) * correction$v
-    known <- if (is.null(found$k)) {
+    known <- if (!is.null(found$k)) sum(found$k * u) else
       native_kernel_cross_matvec(model$kernel, data$x, u, fun$x, reference$control)[at]
-    } else {
-      sum(found$k * u)
-    }
     mean <- known + kriged_sums(found, r)
     rr <- kriged_sums(replace(found, "W", 1), r^2)
     size <- if (fun$kind == "values") kernel_diagonal(model$kernel, fun$x)[at] else fun$size

@@ -75,14 +75,15 @@ static struct certificate certify_point(const struct norms *s, double s2,
     /* Rounding moves C C' for the Cholesky factor C of s2 I + G, G = A A', by up to inner s2. This moves A'C_x (CC is
      * |C_x|^2) by up to inner sqrt(s2 CC) / 2, because |A'(s2 I + G)^{-1}|_2 <= 1 / (2 sqrt(s2)). */
     const double inner = s->growth * s->G_norm / s2, moved = inner * sqrt(s2 * CC) / 2.0;
-    const double prior = exact_prior + 16.0 * DBL_EPSILON * (size - exact_prior);
+    const double prior = exact_prior + 4.0 * s->unit * (size - exact_prior),
+                 prior_upper = prior * (1.0 + 2.0 * s->unit);
     const double everything = fabs(mean) + sqrt(prior * s->c); /* |mean_exact|_H^2 <= c */
 
     if (!(inner < 0.25)) { /* rounding is too large: only prior bounds */
         certificate.mean_error =
             or_else(everything * (1.0 + 8.0 * DBL_EPSILON), INFINITY);
         certificate.var_lower = 0.0;
-        certificate.var_upper = prior * (1.0 + 8.0 * DBL_EPSILON);
+        certificate.var_upper = prior_upper;
         return certificate;
     }
     const double h = sqrt(positive(hGh) + s->growth * s->G_norm * CC) + moved;
@@ -93,10 +94,9 @@ static struct certificate certify_point(const struct norms *s, double s2,
                              sqrt(s->spread) * kappa_h + sqrt(s->lam) * moved;
     const double eta = fmin(sqrt(s->lam) * h, by_groups), root = sqrt(unexplained);
     const double kappa = kappa_x + kappa_h, wide = root + eta + kappa;
-    /* Kernel values, all of one sign, have relative errors of at most 4 eps. For coefficients h_x with norm h, k_error
-     * bounds the error of k(X, x) - K h_x, as |K|_2 <= K_norm and |k(X, x)|^2 <= k(x, x) |K|_2. */
-    const double K_norm = s->G_norm + s->lam,
-                 k_error = 4.0 * DBL_EPSILON * (sqrt(size * K_norm) + K_norm * h);
+    /* k_error bounds the effect of errors of kernel values on k(X, x) - K h_x, for coefficients h_x with norm h. */
+    const double e_error = s->unit * sqrt(size * s->K_norm),
+                 k_error = e_error + s->unit * s->K_norm * h;
 
     certificate.mean_error = wide * s->w_E;
     certificate.mean_error += sqrt(CC) * s->beta_error; /* error of beta */
@@ -110,8 +110,7 @@ static struct certificate certify_point(const struct norms *s, double s2,
     const double ratio = s->lam / s2;
     struct left left = without_crossing(root, eta, kappa, ratio);
     if (crossing != NULL) {
-        const double norm = sqrt(positive(crossing->size)),
-                     e_error = 4.0 * DBL_EPSILON * sqrt(size * K_norm);
+        const double norm = sqrt(positive(crossing->size));
         const double cross_error = root * kappa_h + kappa_x * (eta + kappa_h) +
                                    (s->growth * h + moved) * norm + h * e_error;
         const double gain_error = (inner + s->growth) * crossing->size / s2;
@@ -124,8 +123,7 @@ static struct certificate certify_point(const struct norms *s, double s2,
     const double sor_error =
         sor * (inner / (1.0 - inner) + 4.0 * DBL_EPSILON) + 2.0 * k_error * h;
     certificate.var_upper = (sor + sor_error + left.high) * (1.0 + 8.0 * DBL_EPSILON);
-    certificate.var_upper =
-        fmin(certificate.var_upper, prior * (1.0 + 8.0 * DBL_EPSILON));
+    certificate.var_upper = fmin(certificate.var_upper, prior_upper);
     certificate.var_lower = sor - sor_error - (2.0 * wide - kappa) * kappa;
     certificate.var_lower += left.low;
     certificate.var_lower =
@@ -190,7 +188,7 @@ struct sink certifying_sink(const struct certifying *self)
 struct kriging_bounds certify_kriged(const struct norms *s, double s2, int n_c,
                                      double sum_w, const struct kriged *x)
 {
-    const double units = (4.0 + 2.0 * sqrt((double)n_c) + n_c / 64.0) * DBL_EPSILON;
+    const double units = s->unit + (2.0 * sqrt((double)n_c) + n_c / 64.0) * DBL_EPSILON;
     const double most = fmax(x->size, s->most);
     const double size = most * (1.0 + x->w1) * (1.0 + x->w1);
     const double J_error = units * size + 8.0 * DBL_EPSILON * s2 * x->ww;

@@ -21,7 +21,12 @@
  * Section 10 of the vignette has the allowances for rounding. Let k be the largest k(x, x). The computed |u|_E has an
  * error of at most kappa_u = sqrt(slack k) |u|, which is added to it in bounds. An inner product u'E w has an error of
  * at most |u|_E kappa_w + kappa_u (|w|_E + kappa_w). A sum of n numbers has an error of about sqrt(n) eps of its size;
- * four times that is allowed. Kernel values, all of one sign, may have relative errors of 4 eps. */
+ * four times that is allowed. Let dK be the errors of the computed kernel values, and u their largest number of units:
+ *
+ *     |dk(x, z)| <= u sqrt(k(x, x) k(z, z)),   so   |dK|_2 <= u tr K,   |dk(X, x)| <= u sqrt(k(x, x) tr K).
+ *
+ * A sum x'z has errors relative to sum_j |x_j z_j| <= sqrt(x'x z'z), whatever the signs of its terms. Values of one
+ * sign have relative errors of u = 4 eps; then |dK|_2 <= u |K|_2, and |K|_2 replaces tr K (K_norm). */
 #include "posterior.h"
 
 /* Bounds at all x are computed from these numbers, which are rounded up. A = L^{-1} k(Z, X), E = K - A'A, |u|_E^2 =
@@ -39,6 +44,8 @@ struct norms {
     double w_E;        /* >= |w|_E */
     double w_norm;     /* >= |w| */
     double G_norm;     /* >= |G|_2 */
+    double unit;       /* u, the largest relative error of a kernel value */
+    double K_norm;     /* >= tr K, or >= |K|_2 if all kernel values have one sign */
     double beta_error; /* >= |(s2 I + G) beta - A y| as computed */
     double beta;       /* |beta| */
     double alpha;      /* |L^{-T} beta| */
@@ -75,7 +82,7 @@ struct certificate {
  *     y = (h_x - w)'h - d2,  z = q - d2 - 2 y  (numbers, not responses)
  *
  * Let k be the largest k(x, x), W_n the weight of row n, S the rows where w is not 0, n_c their number, tau = slack k
- * max W_n (`slack`: struct norms), and units = (4 + 2 sqrt(n_c) + n_c / 64) eps. The bounds allow for rounding:
+ * max W_n (`slack`: struct norms), and units = u + (2 sqrt(n_c) + n_c / 64) eps. The bounds allow for rounding:
  *
  *     (1 - tau / s2) B is below K + s2 I,
  *     var_exact has an error of at most slack k + tau |w_exact|^2,  s2 |w_exact|^2 <= J,

@@ -62,7 +62,9 @@ static struct norms arg_norms(SEXP list, SEXP posterior, const struct posterior 
                       .w_E = list_number(list, "w_E"),
                       .w_norm = list_number(list, "w_norm"),
                       .beta_error = list_number(list, "beta_error"),
-                      .alpha = list_number(list, "alpha")};
+                      .alpha = list_number(list, "alpha"),
+                      .unit = list_number(list, "unit"),
+                      .K_norm = list_number(list, "K_norm")};
     s.Psi = list_vector(list, "Psi", M * M);
     s.G = list_vector(posterior, "G", M * M);
     s.G_norm = sqrt(sum_squares(M * M, s.G));

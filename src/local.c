@@ -200,7 +200,7 @@ static void certify_points(const struct local *l, const struct local_bounds *to)
         const struct kriging *w = l->point + j;
         const double *cx = Cx + m * j, *ch = Ah + m * j;
         const double size = l->of.cross == NULL ? 0.0 : l->of.size[j];
-        const struct kriged point = {.prior = prior[j] + 16.0 * DBL_EPSILON * size,
+        const struct kriged point = {.prior = prior[j] + 4.0 * l->norms->unit * size,
                                      .size = fmax(prior[j], size),
                                      .sor = p->z.model->s2 * sum_squares(m, cx),
                                      .J = w->J,

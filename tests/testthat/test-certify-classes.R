@@ -36,6 +36,24 @@ test_that("certificates contain the exact mode, sd, probabilities and evidence, 
   }
 })
 
+test_that("rows with a large prior variance leave certificates at other rows useful", {
+  n <- 60
+  d <- with_seed(1, data.frame(x = stats::runif(n)))
+  class <- with_seed(2, max.col(cbind(sin(6 * d$x), cos(6 * d$x), 0) + matrix(stats::rnorm(3 * n, sd = 0.7), n)))
+  d$x[1:3] <- 1e3 + d$x[1:3] # prior variance 1e6, elsewhere at most 3
+  d$y <- factor(letters[class])
+  kernel <- kernel_se(0.3, 2) + kernel_linear(1)
+  fit <- pfdtc(y ~ x, d, family = multinomial(), kernel = kernel, hyper = "fixed", m = 20)
+  new <- data.frame(x = c(0.1, 0.5, 0.9))
+  k <- function(x, z) kernel_matrix(kernel, cbind(x = x), cbind(x = z))
+  at <- ref_classes_at(ref_classes(k(d$x, d$x), class, fit$center), k(d$x, new$x), diag(k(new$x, new$x)), fit$center)
+  said <- certify(fit, new)
+  odds <- c(t(at$mean - at$mean[, 1]))
+  expect_true(all(odds >= said$mean_lower - 1e-8 & odds <= said$mean_upper + 1e-8))
+  expect_lt(max(said$mean_error), 2e-3)
+  expect_lt(max(said$response_upper - said$response_lower), 2e-3)
+})
+
 test_that("covariances for weights between the modes are at least those for the least weights", {
   fit <- certified_case(3, 40, seed = 2)$fit
   data <- training_data(fit, "fit")

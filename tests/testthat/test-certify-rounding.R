@@ -147,6 +147,61 @@ test_that("certificates allow for kernel values that are wrong by 4 eps", {
   }
 })
 
+test_that("certificates allow for errors of kernel values of both signs, which add up over orthogonal rows", {
+  n <- 64
+  x <- matrix(1)
+  for (i in 1:6) x <- rbind(cbind(x, x), cbind(x, -x)) # each k(x, z) is a sum of 64 terms of size 1, 0 unless x = z
+  k <- kernel_linear(1, seq_len(n))
+  unit <- kernel_value_error(k)
+  expect_gt(unit, (2.5 + n / 2) * .Machine$double.eps) # worst case of centring, scaling and adding 64 products
+  for (s2 in c(1, 1e3)) {
+    w <- rep(1e10, n)
+    h <- n / (n + s2)
+    posterior <- list(L = diag(8, n), G = diag(n, n), C = diag(sqrt(n + s2), n), beta = 8 * w)
+    norms <- list(weight = 1, spread = 1, slack = 0, growth = 0, c = sum(w^2) * (n + s2), t = 0, lam = 0, w_E = 0,
+                  w_norm = sqrt(sum(w^2)), beta_error = 0, alpha = 0, Psi = diag(0, n))
+    r <- certify_with(posterior, norms, x, new_model(k, s2), values_at(k, x[1, , drop = FALSE]))
+    wrong <- unit * n # error of k(x_1, x_n), n = 1, ..., 64, and, with the other sign, of a row of K
+    expect_equal(r$mean, n * w[1])
+    expect_gte(r$mean_error, wrong * sum(w) * (1 + h))
+    expect_gte(r$var_upper, n * (1 - h) + 2 * wrong * h)
+  }
+})
+
+test_that("certificates allow for correlated effects of a group that almost cancel, and so lose digits of k(x, z)", {
+  n <- 40
+  at <- 2^17 # with correlation almost -1 and scale 1 / at, a slope times an input near `at` cancels the intercept
+  p <- 5e4
+  x <- at + with_seed(1, sample(-9:9, n, TRUE))
+  g <- rep(1:4, n / 4)
+  new <- data.frame(x = at + c(-7.5, 2, 20), g = factor(c(1, 3, 2)))
+  v <- at^2 / 25
+  kernel <- kernel_group(~ g, ~ 1 + x, variance = v, scale = 1 / at)
+  kernel$parameters <- p
+  kernel <- kernel_matern(3 / 2, 2, 1, inputs = ~ x) + kernel
+  # The correlation is -cos(a), a = pi / (1 + p). These digits are not lost: 1 - t cos(a) = (1 - t) + 2 t sin(a / 2)^2.
+  a <- pi / (1 + p)
+  k <- function(x, z, g, h) {
+    rest <- function(x) -(x - at) / at + 2 * x / at * sin(a / 2)^2
+    d <- sqrt(3) * abs(outer(x, z, "-")) / 2
+    (1 + d) * exp(-d) + outer(g, h, "==") * v * (outer(rest(x), rest(z)) + sin(a)^2 * outer(x, z) / at^2)
+  }
+  K <- k(x, x, g, g)
+  y <- with_seed(2, stats::rnorm(n)) + g
+  kx <- k(x, new$x, g, as.integer(new$g))
+  for (noise in c(0.01, 1)) {
+    fit <- pfdtc(y ~ x, data.frame(x, y, g = factor(g)), kernel = kernel, noise = noise, hyper = "fixed",
+                 center = FALSE, scale = FALSE)
+    r <- certify(fit, new, "fast")
+    mean <- drop(crossprod(kx, solve(K + diag(noise, n), y)))
+    expect_gt(max(abs(r$mean - mean)), 1e-10) # the digits are lost
+    expect_true(all(r$mean_lower <= mean & mean <= r$mean_upper))
+    sd <- sqrt(diag(k(new$x, new$x, 1:3, 1:3)) - colSums(kx * solve(K + diag(noise, n), kx)))
+    expect_true(all(r$sd_lower <= sd & sd <= r$sd_upper))
+    expect_lt(max(r$mean_upper - r$mean_lower), 1) # the prior sd is about 2
+  }
+})
+
 test_that("if s2 is below the rounding errors of G, only the prior bounds hold", {
   p <- tight_problem(0.5, 1, 1e-3, 0.3)
   for (inner in c(0.3, 0.9, 2, 1e3)) {
