@@ -278,61 +278,70 @@ linear_if_better <- function(fit, data, asked) {
   found
 }
 
-# Returns TRUE if the family may be replaced by its rival, another family (element `rival` of response_rows). The user
-# must not have given the family (`open`, if Gaussian). Student's t noise is tried only if no response is frequent, and
-# if a transform or heavy tails were chosen or a response is extreme.
-rival_is_due <- function(fit, data, asked, open) {
+# Returns misfit_of(fit) if leave-one-out predictions contradict the family, which its rival, another family (element
+# `rival` of response_rows), may then replace; else NULL. The user must not have given the family (`open`, if Gaussian).
+# Student's t noise is tried only if no response is frequent, and if a transform or heavy tails were chosen or a
+# response is extreme.
+misfit_if_contradicted <- function(fit, data, asked, open) {
+  modelled <- fit$data %||% data
   if (!is.null(asked$likelihood)) {
-    return(isTRUE(asked$likelihood$open) && asked$likelihood$approx == "laplace" && !asked$plain &&
-             asked$hyper == "evidence" && is.null(rows_of_table(fit, data)))
+    due <- isTRUE(asked$likelihood$open) && asked$likelihood$approx == "laplace" && !asked$plain &&
+      asked$hyper == "evidence" && is.null(rows_of_table(fit, data))
+  } else {
+    y <- data$response
+    odd <- gaussian_row$rival$extreme(y) || !is.null(fit$transform) ||
+      !is.null(fit$noise_tail) && has_learned_tails(fit)
+    due <- odd && isTRUE(open) && is.null(c(asked$noise, data$prior_weights)) && !length(data$groups) &&
+      data$n >= few_rows && values_of_response(y, FALSE) == "many" &&
+      max(tabulate(match(y, unique(y)))) <= response_values[["share"]] * length(y)
+    if (due && is.null(fit$data)) modelled <- data_as_modelled(data, list(
+      transform = fit$transform, trend = fit$noise_trend, tail = fit$noise_tail), asked)
   }
-  free <- isTRUE(open) && is.null(c(asked$noise, data$prior_weights)) && !length(data$groups)
-  if (!free || data$n < few_rows) return(FALSE)
-  y <- data$response
-  far <- max(abs(y - stats::median(y))) > gaussian_row$rival$far * stats::mad(y)
-  (far || !is.null(fit$transform) || !is.null(fit$noise_tail) && has_learned_tails(fit)) &&
-    values_of_response(y, FALSE) == "many" &&
-    max(tabulate(match(y, unique(y)))) <= response_values[["share"]] * length(y)
+  judged <- if (due) suppressMessages(misfit_of(replace(fit, "data", list(modelled))))
+  if (isTRUE(judged$misfit > response_of(fit)$rival$beyond)) judged
 }
 
-# Returns `fit`, or a fit with the rival of its family, another family (response_rows). If leave-one-out predictions
-# contradict the family, the rival is fitted to the same rows. It wins if it raises their leave-one-out log density by
-# more than rival$errors standard errors. Rows that have copies are not compared.
+# Returns `fit`, or a fit with the rival of its family. If leave-one-out predictions contradict the family, the rival is
+# fitted to the same rows. It wins if it raises their leave-one-out log density by more than rival$errors standard
+# errors. Student's t noise can also win by log density and errors of f together. Rows with copies are not compared.
 rival_if_better <- function(fit, data, asked, open) {
-  if (!rival_is_due(fit, data, asked, open)) return(fit)
+  judged <- misfit_if_contradicted(fit, data, asked, open)
+  if (is.null(judged)) return(fit)
   gaussian <- is.null(asked$likelihood)
   rival <- response_of(fit)$rival
-  modelled <- fit$data %||% if (gaussian) data_as_modelled(data, list(
-    transform = fit$transform, trend = fit$noise_trend, tail = fit$noise_tail), asked) else data
-  judged <- suppressMessages(misfit_of(replace(fit, "data", list(modelled))))
-  if (!isTRUE(judged$misfit > rival$beyond)) return(fit)
   started <- proc.time()[["elapsed"]]
   asked[c("transform", "noise")] <- list("none", NULL)
   rows <- rows_of_data(data)
   rows$y <- rows$y %||% unname(rows$response)
   data_at <- function(i) data_of_rows(data, take_rows_of(rows, i), list(likelihood = as_likelihood(rival$family)))
-  fit_rival <- function(data) {
+  fit_rival <- function(data, kernel = asked$kernel) {
+    asked["kernel"] <- list(kernel)
     asked$likelihood <- c(as_likelihood(judged$family %||% rival$family), list(from = asked$likelihood))
     unless_it_fails(function(data, asked, state) fit_once(data, complete_likelihood(data, asked), state), data, asked)
   }
   at <- data_at(judged$rows)
-  other <- fit_rival(at)
+  # To choose a kernel for Student's t takes many searches, so one kernel judges it, unless a season was found.
+  other <- fit_rival(at, asked$kernel %||% if (gaussian && is.null(fit$kernel$season)) kernel_matern(2.5))
   if (is.null(other)) return(fit)
   scores <- suppressMessages(list(judged$scores %||% training_scores(judged$fit, each = TRUE),
                                   training_scores(replace(other, "data", list(at)), each = TRUE)))
   copy <- copies_in(judged$fit$data) %||% seq_along(judged$fit$data$response)
   alone <- Reduce(intersect, list(scores[[1L]]$row, scores[[2L]]$row, which(tabulate(copy)[copy] == 1L)))
   if (length(alone) < few_rows) return(fit)
-  density <- vapply(scores, function(s) s$density[match(alone, s$row)], numeric(length(alone)))
+  scores <- lapply(scores, function(s) lapply(s[c("y", "f", "density")], `[`, match(alone, s$row)))
+  density <- vapply(scores, `[[`, scores[[1L]]$density, "density")
   gains <- density[, 2L] - density[, 1L]
   ends <- stats::quantile(gains, rival$limits %||% 0:1, names = FALSE)
-  gain <- gain_summary(pmin(pmax(gains, ends[1L]), ends[2L]))
+  gains <- pmin(pmax(gains, ends[1L]), ends[2L])
+  gain <- gain_summary(gains)
+  r <- if (gaussian) vapply(scores, function(s) s$y - s$f, gains)
+  score <- if (gaussian) gain_summary(rival$with_errors(gains, r)) else gain
+  errors <- max(gain[["gain"]] / gain[["se"]], score[["gain"]] / score[["se"]]) # gains in standard errors
+  better <- isTRUE(diff(colSums(density)) > 0 && errors > rival$errors)
   why <- ""
-  better <- isTRUE(sum(gains) > 0 && gain[["gain"]] > rival$errors * gain[["se"]])
   if (better && gaussian) { # outliers have moved the rival's f less; f must be the mean of the response
-    r <- scores[[2L]]$y - scores[[2L]]$f
-    judged$family <- student(rival$from_residuals(r)$df)
-    better <- abs(mean(r)) < rival$bias * se_of_mean(r)
+    judged$family <- student(rival$from_residuals(r[, 2L])$df)
+    better <- abs(mean(r[, 2L])) < rival$bias * se_of_mean(r[, 2L])
     if (!better) why <- "; its f would not be the mean of the response"
   }
   if (better && (gaussian || length(judged$rows) < data$n)) other <- fit_rival(data_at(seq_along(rows$y)))

@@ -34,9 +34,8 @@
 #   shown_slopes(theta)                   the derivatives of log shown(theta) in log theta, by default 1
 #   rival                list(family, why, beyond, ...): a family that assumes less. summary() names it, with `why`, if
 #                        leave-one-out predictions contradict this row's family (misfit_of() > `beyond`). It replaces
-#                        a family that was not given if its log density is higher by `errors` standard errors (without
-#                        `errors`: never). Gains of rows are cut at their quantiles `limits`, and the mean residual must
-#                        be below `bias` standard errors. `instead` says how to keep the family.
+#                        a family that was not given by the rule of rival_if_better() (without `errors`: never).
+#                        `instead` says how to keep the family.
 #   ratio(theta)         c(name = power): a difference d in f means a ratio (`name`) e^(power d); default by link
 #   parts(sites)         a list of sites whose W = -(log p)'' sum to the W of `sites`, by default `sites` alone
 #   turns(sites)         the f where the W of these parts have their only extremes
@@ -145,10 +144,17 @@ logistic_moments <- function(mean, sd, grid = seq(-25, 25, length.out = 76L), to
 
 gaussian_row <- list(
   name = "gaussian", label = "Gaussian", call = "gaussian()", links = "identity", reads = "numbers", conjugate = TRUE,
-  # beyond < 0: outliers move f, so residuals may fit Student's t a little worse than the fit's noise model. `limits`:
-  # one outlier could dominate the mean gain in log density and its standard error, so gains are cut at these quantiles.
-  rival = list(family = "student", far = 100, beyond = -0.1, df = 3, errors = 2, limits = c(0.025, 0.975), bias = 3,
+  # beyond < 0: outliers move f, so residuals may fit Student's t a little worse than the fit's noise model. Gains are cut
+  # at the quantiles `limits`, because one outlier could dominate their mean and its standard error.
+  rival = list(family = "student", extreme = function(y) max(abs(y - stats::median(y))) > 20 * stats::mad(y),
+    beyond = -0.1, df = 3, errors = 2, limits = c(0.025, 0.975), bias = 3,
     instead = "`noise = ~ 1` keeps normal noise.",
+    # Adds gains in log density to decreases of squared errors r, each divided by its sd. With heavy tails, densities of
+    # normal noise can be as large although outliers have moved f. The 5 % largest errors, of outliers, are limited.
+    with_errors = function(gains, r) {
+      closer <- drop(pmin(abs(r), stats::quantile(abs(r), 0.95))^2 %*% c(1, -1))
+      gains / stats::sd(gains) + closer / stats::sd(closer)
+    },
     # Fits Student's t by maximum likelihood, df from 1 to 30. If most residuals are 0, there is no maximum.
     from_residuals = function(r) {
       if (!all(is.finite(r)) || stats::mad(r) == 0) return(list(df = 30, density = -Inf))
