@@ -209,7 +209,6 @@ misfit_of <- function(fit) {
     scores$f <- untransformed(fit$transform, scores$f)
     t <- response$rival$from_residuals(scores$y - scores$f)
     misfit <- mean(t$density - scores$density) + if (t$df > response$rival$df) response$rival$beyond else 0
-    if (response$rival$extreme(scores$y)) misfit <- Inf # one response may have changed transform and noise
     return(list(misfit = misfit, fit = fit, rows = rows, scores = scores, family = student(t$df)))
   }
   loo <- loo_rows(fit)

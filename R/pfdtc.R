@@ -278,27 +278,29 @@ linear_if_better <- function(fit, data, asked) {
   found
 }
 
-# Returns misfit_of(fit) if leave-one-out predictions contradict the family, which its rival, another family (element
-# `rival` of response_rows), may then replace; else NULL. The user must not have given the family (`open`, if Gaussian).
-# Student's t noise is tried only if no response is frequent, and if a transform or heavy tails were chosen or a
-# response is extreme.
+# Returns misfit_of(fit) if the rival of its family, another family (element `rival` of response_rows), should be tried,
+# because leave-one-out predictions contradict the family or because a response is extreme; else NULL. The user must not
+# have given the family (`open`, if Gaussian). Student's t noise is tried only if no response is frequent, and if a
+# transform or heavy tails were chosen or a response is extreme.
 misfit_if_contradicted <- function(fit, data, asked, open) {
-  modelled <- fit$data %||% data
+  extreme <- FALSE
   if (!is.null(asked$likelihood)) {
     due <- isTRUE(asked$likelihood$open) && asked$likelihood$approx == "laplace" && !asked$plain &&
       asked$hyper == "evidence" && is.null(rows_of_table(fit, data))
   } else {
     y <- data$response
-    odd <- gaussian_row$rival$extreme(y) || !is.null(fit$transform) ||
-      !is.null(fit$noise_tail) && has_learned_tails(fit)
-    due <- odd && isTRUE(open) && is.null(c(asked$noise, data$prior_weights)) && !length(data$groups) &&
-      data$n >= few_rows && values_of_response(y, FALSE) == "many" &&
+    far <- gaussian_row$rival$far[[1L + !is.null(fit$transform)]]
+    extreme <- max(abs(y - stats::median(y))) > far * stats::mad(y)
+    due <- isTRUE(open) && is.null(c(asked$noise, data$prior_weights)) && !length(data$groups) && data$n >= few_rows &&
+      (extreme || !is.null(fit$transform) || !is.null(fit$noise_tail) && has_learned_tails(fit)) &&
+      values_of_response(y, FALSE) == "many" &&
       max(tabulate(match(y, unique(y)))) <= response_values[["share"]] * length(y)
-    if (due && is.null(fit$data)) modelled <- data_as_modelled(data, list(
-      transform = fit$transform, trend = fit$noise_trend, tail = fit$noise_tail), asked)
   }
-  judged <- if (due) suppressMessages(misfit_of(replace(fit, "data", list(modelled))))
-  if (isTRUE(judged$misfit > response_of(fit)$rival$beyond)) judged
+  if (!due) return(NULL)
+  modelled <- fit$data %||% if (is.null(asked$likelihood)) data_as_modelled(data, list(
+    transform = fit$transform, trend = fit$noise_trend, tail = fit$noise_tail), asked) else data
+  judged <- suppressMessages(misfit_of(replace(fit, "data", list(modelled))))
+  if (extreme || isTRUE(judged$misfit > response_of(fit)$rival$beyond)) judged
 }
 
 # Returns `fit`, or a fit with the rival of its family. If leave-one-out predictions contradict the family, the rival is

@@ -144,13 +144,12 @@ logistic_moments <- function(mean, sd, grid = seq(-25, 25, length.out = 76L), to
 
 gaussian_row <- list(
   name = "gaussian", label = "Gaussian", call = "gaussian()", links = "identity", reads = "numbers", conjugate = TRUE,
-  # beyond < 0: outliers move f, so residuals may fit Student's t a little worse than the fit's noise model. Gains are cut
-  # at the quantiles `limits`, because one outlier could dominate their mean and its standard error.
-  rival = list(family = "student", extreme = function(y) max(abs(y - stats::median(y))) > 20 * stats::mad(y),
-    beyond = -0.1, df = 3, errors = 2, limits = c(0.025, 0.975), bias = 3,
-    instead = "`noise = ~ 1` keeps normal noise.",
-    # Adds gains in log density to decreases of squared errors r, each divided by its sd. With heavy tails, densities of
-    # normal noise can be as large although outliers have moved f. The 5 % largest errors, of outliers, are limited.
+  # beyond < 0: outliers move f, so residuals may fit Student's t a little worse than the fit's noise model. Gains are
+  # limited to their quantiles `limits`, because one outlier could dominate their mean and its standard error.
+  rival = list(family = "student", far = c(20, 100), beyond = -0.1, df = 3, errors = 2, limits = c(0.025, 0.975),
+    bias = 3, instead = "`noise = ~ 1` keeps normal noise.",
+    # Adds gains in log density, divided by their sd, to decreases of squared errors r, divided by their sd. The 5 %
+    # largest errors are limited. With heavy tails, densities of normal noise can be as large although outliers moved f.
     with_errors = function(gains, r) {
       closer <- drop(pmin(abs(r), stats::quantile(abs(r), 0.95))^2 %*% c(1, -1))
       gains / stats::sd(gains) + closer / stats::sd(closer)
