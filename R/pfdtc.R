@@ -290,7 +290,7 @@ misfit_if_contradicted <- function(fit, data, asked, open) {
   } else {
     y <- data$response
     far <- gaussian_row$rival$far[[1L + !is.null(fit$transform)]]
-    extreme <- max(abs(y - stats::median(y))) > far * stats::mad(y)
+    extreme <- isTRUE(open) && max(abs(y - stats::median(y))) > far * stats::mad(y)
     due <- isTRUE(open) && is.null(c(asked$noise, data$prior_weights)) && !length(data$groups) && data$n >= few_rows &&
       (extreme || !is.null(fit$transform) || !is.null(fit$noise_tail) && has_learned_tails(fit)) &&
       values_of_response(y, FALSE) == "many" &&
