@@ -184,7 +184,7 @@ estimate_density_ratio <- function(fit, data, samples) {
 #'   `eps_mean` (for `mean_bound_sharp`) and `eps_cov` (for `sd_bound_sharp`); `w2`, a bound on their 2-Wasserstein
 #'   distance. A fit with [aux_subset()] also has the paper's bound on the pF divergence: `log_eps`, its log;
 #'   `log_density_ratio`, a bound on the log ratio of the densities of exact posterior and nu, which grows with the rows
-#'   outside the subset; `vacuous` (would the prior have no larger bound?); with `samples`, `density_ratio_estimate` (a
+#'   outside the subset; `vacuous` (is the bound of the prior as small?); with `samples`, `density_ratio_estimate` (a
 #'   log) and its effective sample size `density_ratio_ess`.
 #' @section Invariants: The exact posterior has divergence 0, up to rounding. At every point, with mean~ and sd~ of the
 #'   fit and KL without `newdata`, \eqn{(\tilde\mu - \mu)^2 + (\tilde\sigma - \sigma)^2 \le 2 \sigma^2

@@ -140,9 +140,10 @@ posterior_of_classes <- function(b, times) {
   c(at[c("L", "C", "beta", "inverse", "S", "penalty")], list(times = times, lam = largest_residual(b, times)))
 }
 
-# Returns an upper bound on the largest eigenvalue of (times W)^{1/2} E (times W)^{1/2}, where W are the row weights at
-# the fit's mode and E is the residual prior covariance of the rows. Where `times` is Inf, W may be 0 in double
-# precision. There the bound holds for any class probabilities: W and its trace are at most the row's weight.
+# Returns an upper bound on the largest eigenvalue of (times W)^{1/2} E (times W)^{1/2}. E is the residual prior
+# covariance of the rows. W are minus the second derivatives of the log likelihood in f at the fit's mode, `times` are
+# factors by which they may grow. For rows without such a factor (Inf), the prior weight of the row replaces them: it is
+# at least W and its trace, whatever the class probabilities.
 largest_residual <- function(b, times) {
   any <- which(times == Inf)
   D <- times * b$w * b$P
@@ -184,9 +185,10 @@ squares_of <- function(C) {
   C[, rep(q, length(q)), drop = FALSE] * C[, rep(q, each = length(q)), drop = FALSE]
 }
 
-# Returns list(lower, upper), bounds on the exact GP's variances of contrasts, or on sums of variances. `lo` and `hi`
-# are the variances on inducing points with the smallest (b$lo) and largest row weights (b$hi). `prior` is the prior
-# variance, E the residual prior variance, and `room` bounds rounding errors.
+# Returns list(lower, upper), bounds on the exact GP's variances of contrasts, the differences of two classes' f. The
+# arguments may also be sums of such variances over pairs of classes, which are then bounded. `lo` and `hi` are the
+# variances on inducing points with the smallest (b$lo) and largest row weights (b$hi). `prior` is the prior variance,
+# E the residual prior variance, and `room` bounds rounding errors.
 variance_range <- function(b, lo, hi, E, prior, room) {
   lo <- (1 + b$growth) * pmax(lo, 0)
   hi <- (1 + b$growth) * pmax(hi, 0)

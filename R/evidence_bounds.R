@@ -8,7 +8,7 @@
 #' @param true `TRUE` bounds the true log marginal likelihood instead of Laplace's approximation to it, for a `family`
 #'   with one latent function, without neighbours. The upper bound can be `Inf`.
 #' @param ... For `anova()`, further fits of the same response.
-#' @return `c(lower, upper)`, for the response as given and variances before inflation (see [logLik()][gp_fit-methods]).
+#' @return `c(lower, upper)`, for the response as given and variances as learned (`print()` may inflate them).
 #'   If `true`, attribute `within` bounds the total variation distance of the fitted from the true posterior, and so
 #'   errors of probabilities. `anova()`: a data frame, one row per fit, of `df` (number of hyperparameters), `logLik`
 #'   (log marginal likelihood) and its bounds, `AIC`, `difference`, `at_least`, `at_most`.
@@ -180,7 +180,7 @@ evidence_bracket <- function(post, data) {
 #   sum E_q log r_n <= log Z - log Z_G <= sum (1 / p_n) log E_q r_n^p_n.
 # On inducing points, the upper end uses certified intervals of Z_G, m and C_nn for the exact GP. Returns the better
 # ends from Laplace's and the variational q. The distance is at most sqrt((upper end - lower end from the fit's q) / 2)
-# (Pinsker). Integrals are by the trapezoid rule; their error is the difference from half the nodes.
+# (Pinsker). Integrals are by the trapezoid rule; their error is estimated from half the nodes.
 true_bracket <- function(fit) {
   response <- response_of(fit)
   refuse_if(response$kind == "labels" || !response$concave, "fit", sprintf("has family %s", response$full_label),

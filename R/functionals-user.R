@@ -268,7 +268,8 @@ term_values <- function(fit, x, mean_only = FALSE) {
   lapply(in_response_units(fit, at), matrix, nrow(x), dimnames = list(NULL, names))
 }
 
-# Returns var(m_t) / sum of var(m_t), m_t the mean of term t at training rows; NULL for one term or under 2 stored rows.
+# Returns var(m_t) / sum of var(m_t), m_t the mean of term t at up to `most` distinct training inputs. Returns NULL for
+# one term or under 2 stored rows.
 term_shares <- function(fit, most = 500L) {
   if (length(as_sum(fit$kernel)$terms) < 2L || is.null(fit$data)) return(NULL)
   x <- fit$data$x[evenly(nrow(fit$data$x), most), , drop = FALSE]

@@ -369,7 +369,8 @@ warp_to_scores <- function(x, inputs, share) {
        share = share)
 }
 
-# Returns the kernel with the rotation or warp `move` of its inputs. Lengthscales relative to input spreads are kept.
+# Returns the kernel with the rotation or warp `move` of its inputs. It keeps the ratio of each lengthscale to the
+# spread of its input; an isotropic kernel keeps the mean ratio.
 with_moved_inputs <- function(kernel, move, x) {
   turned <- !is.null(move$by)
   word <- if (turned) "rotated" else paste0(if (move$share < 1) "half ", "warped inputs")

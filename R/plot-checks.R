@@ -153,7 +153,7 @@ choices_figure <- function(fit) {
   r <- fit$response
   k <- fit$kernels
   tables <- Filter(function(d) !is.null(d) && nrow(d) > 1L, list(
-    response = if (!is.null(r)) behind(r$candidate, -r$merit, r$se %||% NA_real_, r$chosen),
+    response = if (!is.null(r)) behind(r$candidate, -r$merit, r[["se"]] %||% NA_real_, r$chosen),
     kernels = if (!is.null(k)) behind(k$kernel, k$score, k$se, k$chosen)))
   refuse_if(!length(tables), "which", "= \"choices\" is for fits that compared transforms, noise, families or kernels")
   panels <- Map(function(d, what) {

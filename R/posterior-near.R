@@ -201,7 +201,8 @@ neighbours_inverse <- function(terms, p) {
 
 # For each row j of a batch or with a neighbour in it, returns u and r of conditionals(), y = y_j - u'y_p for its
 # neighbours p, and d, the variance of y_j given y_p and f(Z). Also returns, for each g in p, C^{-1} A_p t (`steps`),
-# t_g (`diagonal`) and t'y_p (`answer`), where t is column g of the precision matrix of y_p given f(Z).
+# t_g (`diagonal`) and t'y_p (`answer`). t is column g of the precision matrix of y_p given f(Z), A_p are the features
+# of the rows p, and C C' is the precision matrix of L^{-1} f(Z).
 batch_lists <- function(terms, batch) {
   members <- unique(c(batch, unlist(terms$children[batch], use.names = FALSE)))
   s <- nrow(terms$lists)

@@ -26,7 +26,7 @@
 #' @param file for a row source, a CSV file for the predictions. After an interrupt the same call continues.
 #' @param ... not used. An unknown argument is an error.
 #' @return As for [predict.lm()]: a vector; with `interval` a matrix with columns `fit`, `lwr` and `upr`; with `se.fit`
-#'   or `full_cov` a list of `fit`, `se.fit` and `cov`. For `type = "terms"` the result is a matrix with attribute
+#'   or `full_cov` a list of `fit`, `se.fit` or `cov`. For `type = "terms"` the result is a matrix with attribute
 #'   `constant`. Probabilities of several classes are a matrix with a column for each class (log odds: each but the
 #'   first), with `interval` an array (rows, ends, classes).
 #' @details
@@ -47,7 +47,7 @@
 #' `"mean"`, `se.fit` is the posterior sd of the mean response; also for `"response"`, except that with Gaussian noise
 #' it is the sd of a new response. With a transform T, `"latent"`, `"link"`, `"loo_latent"`, `"terms"` and
 #' `"derivative"` are on the scale of T(y). If the fit chose T, values of y far beyond the training responses are cut
-#' off in the mean response. For families, except unordered classes and [gp_family()], prediction intervals are
+#' off in the mean response. For families, except classes without order and [gp_family()], prediction intervals are
 #' quantiles of a new response. They are whole numbers for counts, and shares of successes if `newdata` has numbers of
 #' trials. With Laplace's approximation, the mode of f stands for its mean, corrected for classes unless `certified`.
 #' Credible intervals of a mean response transform quantiles of f (not for several classes). They need not contain

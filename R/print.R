@@ -333,7 +333,7 @@ certificate_fields <- function(x) {
                    show_bound(ends[2L], if (ends[2L] < 1) 3 else 4))
        },
        Bounds = paste0("rounded outwards", if (outside) sprintf(
-         "; before rounding, `mean` or `sd` is outside its bounds in %s", count_of(outside, attr(x, "of") %||% "row"))),
+         "; the fit's `mean` or `sd` is outside them in %s", count_of(outside, attr(x, "of") %||% "row"))),
        Classes = if ("class" %in% names(x)) "f is relative to the first class, whose f is 0",
        Scales = if (transformed) paste0("`mean` and `sd` are of f, on the scale of the transformed response",
                                         if ("fit_lower" %in% names(x)) "; `median` and `fit` (mean) are of y") else

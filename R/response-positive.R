@@ -7,9 +7,9 @@ log_of_mean <- function(sites, w) log(sum(w * sites$y * exp(-sites$offset)) / su
 # + sqrt(m) u with u ~ N(0, 1), negative binomial counts by m G / theta with G ~ Gamma(theta).
 large_count <- 1e9
 
-# Returns E h(u, i) for u ~ N(0, 1) and each row i, by the trapezoid rule. h() gets vectors of at most `most` elements,
-# or one u for all rows. Steps are halved, down to 0.001, until no average changes by over 1e-7. Steps of 0.5 suffice
-# for smooth h, but for nb() with a small theta, h has a kink in u.
+# Returns E h(u, i) for u ~ N(0, 1) and each row i, by the trapezoid rule. h() gets vectors of about `most` elements,
+# at least one u for all rows. Steps are halved, down to 0.001, until no average changes by over 1e-7. Steps of 0.5
+# suffice for smooth h, but for nb() with a small theta, h has a kink in u.
 average_over_u <- function(rows, h, most = 1e5, step = 0.5) {
   add <- function(u, rows) {
     out <- 0

@@ -33,9 +33,9 @@
 #   shown(theta), known(df)               the shape parameters as users see them; words for given ones
 #   shown_slopes(theta)                   the derivatives of log shown(theta) in log theta, by default 1
 #   rival                list(family, why, beyond, ...): a family that assumes less. summary() names it, with `why`, if
-#                        leave-one-out predictions contradict this row's family (misfit_of() > `beyond`). It replaces
-#                        a family that was not given by the rule of rival_if_better() (without `errors`: never).
-#                        `instead` says how to keep the family.
+#                        leave-one-out predictions contradict this row's family (misfit_of() > `beyond`). If the user
+#                        gave no family, rival_if_better() may replace it by the rival, never if the row lacks
+#                        `errors` (gains in standard errors that this needs). `instead` says how to keep the family.
 #   ratio(theta)         c(name = power): a difference d in f means a ratio (`name`) e^(power d); default by link
 #   parts(sites)         a list of sites whose W = -(log p)'' sum to the W of `sites`, by default `sites` alone
 #   turns(sites)         the f where the W of these parts have their only extremes

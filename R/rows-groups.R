@@ -204,9 +204,9 @@ check_levels <- function(variables, n, gaussian = TRUE) {
   }
 }
 
-# Returns the level of a group in each row as text, such as "a:b", or NA if a part is missing. A colon inside a part
-# gets a backslash, because "a:b" and "c" are another level than "a" and "b:c". The text of a time or number, unlike
-# as.character()'s, does not depend on time zone, type or other rows.
+# Returns the level of a group in each row as text, such as "a:b", or NA if a part is missing. If there are several
+# parts, a colon in a part gets a backslash: "a:b" and "c" are another level than "a" and "b:c". The text of a time or
+# number, unlike as.character()'s, does not depend on time zone, type or other rows.
 group_keys <- function(v, values) {
   keys <- lapply(values[v$parts], function(u) {
     if (inherits(u, "POSIXt")) return(sub(" 00:00:00$", "", format(u, "%Y-%m-%d %H:%M:%S", tz = "UTC")))

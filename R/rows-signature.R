@@ -62,9 +62,9 @@ merge_all_equal_rows <- function(data, group = equal_rows(data$x, nrow(data$x) -
 # Returns the number of each row's group of copies (equal inputs and response), or NULL if there are no copies. `group`
 # has the groups of equal inputs. Rows are copies, as in bootstrap samples, if responses of equal inputs agree more
 # often than by chance: kappa = (agreement - chance) / (1 - chance) > copy_rule["kappa"]. Two random rows have equal
-# responses with probability `chance`. Rows are no copies, as with grades, if chance > copy_rule["chance"] and repeated
-# (x, y) have fewer than copy_rule["responses"] different responses. All rows are copies (a repeated table) if each
-# (x, y) occurs a multiple of k >= 2 times, and this is unlikely by chance.
+# responses with probability `chance`. All rows are copies (a repeated table) if each (x, y) occurs a multiple of k >= 2
+# times, and this is unlikely by chance. Else rows are no copies, as with grades, if chance > copy_rule["chance"] and
+# repeated (x, y) have fewer than copy_rule["responses"] different responses.
 copies_of <- function(y, group) {
   if (is.null(group) || !anyDuplicated(group)) return(NULL)
   each <- equal_rows(cbind(group, y))

@@ -1,4 +1,4 @@
-# Defines tuned constants, each with its unit and the script that set it: bench/NAME.R with results in bench/results/.
+# Defines tuned constants, each with its unit, if it has one, and the script or test that set it (bench/NAME.R).
 
 # ---- copies of rows, and weights ------------------------------------------------------------------------------------
 
