@@ -140,8 +140,9 @@ with_response <- function(out, likelihood) {
       if (is.null(response$bend)) furthest(one, other) else (one + other) / 2
     }
     K <- length(response$levels)
-    low <- cbind(0, pmax(ends(out$mean_upper, pmin) - room, 0))
-    high <- cbind(0, pmin(ends(out$mean_lower, pmax) + room, 1))
+    none <- numeric(nrow(out))
+    low <- cbind(none, pmax(ends(out$mean_upper, pmin) - room, 0))
+    high <- cbind(none, pmin(ends(out$mean_lower, pmax) + room, 1))
     low[, K + 1L] <- high[, K + 1L] <- 1
     labelled <- function(P) `colnames<-`(P, response$levels)
     out$response <- class_shares(response, out$mean, out$sd)

@@ -86,8 +86,8 @@ static struct certificate expected(const struct norms *s, double s2,
     if (sqrt(s->lam) * h < eta)
         eta = sqrt(s->lam) * h;
     const double both = kappa + kappa_h, wide = sqrt(x->left) + eta + both,
-                 gap = sqrt(x->left) - eta - both, K_norm = s->G_norm + s->lam,
-                 k_error = 4.0 * DBL_EPSILON * (sqrt(x->prior * K_norm) + K_norm * h),
+                 gap = sqrt(x->left) - eta - both,
+                 k_error = s->unit * (sqrt(x->prior * s->K_norm) + s->K_norm * h),
                  sor_error = x->sor * inner / (1.0 - inner) + 2.0 * k_error * h;
     const double error = wide * s->w_E + sqrt(x->CC) * s->beta_error +
                          s->slack * x->prior * s->alpha * (1.0 + sqrt(s->weight) * h) +
@@ -175,9 +175,9 @@ static void allowances(const struct setting *s)
 {
     struct norms norms = s->exact;
     check_norms(s, &norms);
-    norms.lam = 1e10; /* errors of kernel values grow with the bound on |K|_2 */
+    norms.K_norm = 1e10; /* errors of kernel values grow with the bound on |K|_2 */
     check_norms(s, &norms);
-    norms.lam = s->exact.lam;
+    norms.K_norm = s->exact.K_norm;
     norms.growth = 0.1 * s->p->s2 / (1e-3 + norms.G_norm);
     check_norms(s, &norms);
     norms.slack = 1e-3;
@@ -266,6 +266,8 @@ static void certify_problem(struct problem *p)
                        .lam = trace_of(s.E),
                        .w_E = sqrt(quadratic(w, s.E)),
                        .w_norm = frobenius(w),
+                       .unit = 16.0 * DBL_EPSILON,
+                       .K_norm = frobenius(G) + trace_of(s.E),
                        .G_norm = frobenius(G),
                        .beta = frobenius(b),
                        .Psi_norm = frobenius(Psi),
