@@ -1,7 +1,8 @@
 # Shows when the default finds Student's t noise (vignette("defaults"), Outliers).
 #   Rscript bench/outliers.R          RMSE of f for a sine with outliers: the default, normal noise, and student(3)
+#   Rscript bench/outliers.R samples  in how many of 40 samples with eight outliers Student's t noise is found
 #   Rscript bench/outliers.R sets     data sets for which Student's t noise is tried, and scores of held-out rows
-# The sets are those of bench/sets.R. SETS_FOLDER=bench:bench/further SETS_ROWS=250 gives those of the vignette.
+# The sets are those of bench/sets.R. SETS_FOLDER=bench:bench/further has those of the vignette: sets of 50 to 300 rows.
 suppressPackageStartupMessages(library(pfdtc))
 options(pfdtc.threads = 1L)
 quietly <- function(fit) suppressWarnings(suppressMessages(fit))
@@ -24,6 +25,18 @@ score_outliers <- function(value, count, n = 200) {
              given = error(family = student(3))[1], seconds = found[2])
 }
 
+# Returns c(found, by_density): whether Student's t noise is chosen, and whether the log density alone would choose it.
+score_sample <- function(seed, n = 120) {
+  set.seed(seed)
+  d <- data.frame(x = runif(n, -2, 2))
+  d$y <- sin(2 * d$x) + 0.2 * rnorm(n)
+  wrong <- sample(n, 8)
+  d$y[wrong] <- d$y[wrong] + sample(c(-1, 1), 8, TRUE) * runif(8, 1.5, 6)
+  fit <- quietly(pfdtc(y ~ x, d, kernel = kernel_se()))
+  found <- !is.null(fit$likelihood)
+  c(found = found, by_density = found && diff(fit$response$merit) > 2 * fit$response$se[1])
+}
+
 score_set <- function(name) {
   s <- train_and_test(name)
   if (is.factor(s$train[[1]]) || nrow(s$train) < 50) return(NULL)
@@ -38,6 +51,8 @@ score_set <- function(name) {
 if ("sets" %in% commandArgs(TRUE)) {
   source("bench/sets.R")
   print(do.call(rbind, lapply(sets(), score_set)), digits = 3)
+} else if ("samples" %in% commandArgs(TRUE)) {
+  print(rowSums(vapply(1:40, score_sample, numeric(2))))
 } else {
   cases <- expand.grid(value = c(5, 40, 100, 1000, 1e5, 1e12), count = c(1, 10))
   print(do.call(rbind, Map(score_outliers, cases$value, cases$count)), digits = 3)
