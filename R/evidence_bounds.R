@@ -12,15 +12,15 @@
 #'   If `true`, attribute `within` bounds the total variation distance of the fitted from the true posterior, and so
 #'   errors of probabilities. `anova()`: a data frame, one row per fit, of `df` (number of hyperparameters), `logLik`
 #'   (log marginal likelihood) and its bounds, `AIC`, `difference`, `at_least`, `at_most`.
-#' @details With a non-Gaussian `family` the bounds are for Laplace's approximation; with `approx = "vi"` they are the
-#'   variational lower bound and `Inf`. Bounds by `anova()` are `NA` for [gp_sor()], [gp_fitc()], [gp_subsample()], fits
-#'   by `"vi"` beside Laplace fits, and fits with neighbours but no reference. Their `logLik()` can lie outside
-#'   `evidence_bounds()`, as can that of Laplace fits with inducing points and of models of groups only.
+#' @details With a non-Gaussian `family` the bounds are for Laplace's approximation, and the true value may lie outside;
+#'   with `approx = "vi"` they are the variational lower bound and `Inf`. Bounds by `anova()` are `NA` for [gp_sor()],
+#'   [gp_fitc()], [gp_subsample()], fits by `"vi"` beside Laplace fits, and fits with neighbours but no reference. Their
+#'   `logLik()` can lie outside `evidence_bounds()`, as can that of Laplace fits with inducing points and of models of
+#'   groups only.
 #'
-#' `difference` subtracts the `logLik` of the fit before. The exact difference lies between `at_least` and `at_most`. If
-#' both have the same sign, the order of the fits is certain. There are no p-values: with priors and bounded ranges,
-#' twice a difference is not chi-squared. A difference of 5 is large. A useless hyperparameter raises `logLik()` by at
-#' most 0.5 on average.
+#' `difference` subtracts the `logLik` of the fit before. The exact difference lies between `at_least` and `at_most`;
+#' if both have the same sign, the order of the fits is certain. There are no p-values: with priors and bounded ranges,
+#' twice a difference is not chi-squared. 5 is a large difference. A useless hyperparameter adds at most 0.5 on average.
 #' @section Invariants: `lower <= exact log marginal likelihood <= upper`; a reference never gives a wider interval.
 #'   `at_least <= exact difference <= at_most`.
 #' @source Titsias (2014), Variational inference for Gaussian and determinantal point processes (NIPS workshop). Chen,

@@ -338,9 +338,9 @@ parameter_words <- function(names, kernel, columns) {
   one <- if ("(Intercept)" %in% names) "Constant mean (included in (Intercept))" else "Constant mean"
   names[constant] <- sub("^mean[.]", "Constant mean, ", sub("^mean$", one, names[constant]))
   names <- sub("^width[.](.*)", "Width of class \\1, between its two cut points", names)
-  names <- sub("additive.share", "variance ratio, single inputs to all inputs together", names, fixed = TRUE)
-  names <- sub("additive.pairs", "variance ratio, pairs of inputs to all inputs together", names, fixed = TRUE)
-  names <- sub("additive.ratio", "lengthscale ratio, all inputs together (shown) to single inputs", names, fixed = TRUE)
+  names <- sub("additive.share", "variance ratio, terms of one input to the term of all inputs", names, fixed = TRUE)
+  names <- sub("additive.pairs", "variance ratio, terms of two inputs to the term of all inputs", names, fixed = TRUE)
+  names <- sub("additive.ratio", "lengthscale ratio, term of all inputs to terms of one input", names, fixed = TRUE)
   words <- c(factor_words(kernel, columns), term_words(kernel, columns))
   roots <- group_roots(kernel)
   effects <- stats::setNames(lapply(roots, `[[`, "effects"), vapply(roots, `[[`, "", "name"))
