@@ -19,7 +19,7 @@
 #'   groups only.
 #'
 #' `difference` subtracts the `logLik` of the fit before. The exact difference lies between `at_least` and `at_most`;
-#' if both have the same sign, the order of the fits is certain. There are no p-values: with priors and bounded ranges,
+#' if these have one sign, the order of the fits is certain. There are no p-values: with priors and bounded ranges,
 #' twice a difference is not chi-squared. 5 is a large difference. A useless hyperparameter adds at most 0.5 on average.
 #' @section Invariants: `lower <= exact log marginal likelihood <= upper`; a reference never gives a wider interval.
 #'   `at_least <= exact difference <= at_most`.

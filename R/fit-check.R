@@ -310,7 +310,7 @@ check_fits_given <- function(lacking, dots, caller) {
 #'     do not explain. `response` is a data frame of transforms and noise models (or families) compared: `merit` is the
 #'     Vecchia log likelihood minus 2 or more for each of the `parameters` (families: leave-one-out). `chosen` marks
 #'     the selected row, `refused` is `TRUE` if held-out rows are predicted poorly, `tail` is the learned `noise_tail`.
-#'   * Kernel: `kernel`; `noise`, the noise variance; `kernels`, a data frame of the kernels compared. `score` (small is
+#'   * Kernel: `kernel`; `noise`, the noise variance; `kernels`, a data frame of those compared. `score` (small is
 #'     good) is a penalty for `parameters` (all lengthscales count) plus a loss: minus the log density per held-out
 #'     scaled response or, if `se` is `NA`, minus the log marginal likelihood per scaled response. `se` is the standard
 #'     error of the difference from the best.

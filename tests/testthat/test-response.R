@@ -113,7 +113,7 @@ test_that("the search for a quantile of a positive response ends if f is so wide
   p <- c(0.49, 0.491, 0.492, 0.4935, 0.6) # quantiles from 8.8e-308 to 8e-220
   found <- predictive_quantile(tiny, p, 1, 0 * p, 0 * p)
   expect_equal(log(found), log(stats::qgamma(p, 0.001, 0.001)), tolerance = 1e-12)
-  expect_false(is.unsorted(predictive_quantile(tiny, seq(0.4, 0.6, by = 0.001), 1, numeric(201), rep(0.5, 201))))
+  expect_false(is.unsorted(predictive_quantile(tiny, seq(0.4, 0.6, by = 0.01), 1, numeric(21), rep(0.5, 21))))
   at <- data.frame(mean = c(1, 1e4), sd = 1, mean_lower = c(0.9, 9999), mean_upper = c(1.1, 10001), sd_lower = 0.9,
                    sd_upper = 1.1)
   bounds <- with_response(at, as_likelihood("poisson"))
