@@ -173,7 +173,7 @@ estimate_density_ratio <- function(fit, data, samples) {
 #' @param exact An exact fit ([gp_exact()]) with equal data and hyperparameters.
 #' @param newdata Rows to compare at. `error_bounds()`: default training rows.
 #' @param nu An auxiliary distribution: the result of [auxiliary()], [aux_sor()] or a similar function, or a fit of the
-#'   same data and hyperparameters. Default: nu of the fit. [aux_white()] takes \eqn{O(n^3)} time.
+#'   same data and hyperparameters. Default: nu of a [pfdtc()] fit. [aux_white()] takes \eqn{O(n^3)} time.
 #' @param effort `"fast"` uses the inducing points of the fit, `"reference"` also a [reference()].
 #' @param reference,m2,... As in [certify()].
 #' @param samples Number of importance samples for an estimate of the density ratio, which is no bound.
@@ -184,7 +184,7 @@ estimate_density_ratio <- function(fit, data, samples) {
 #'   `eps_mean` (for `mean_bound_sharp`) and `eps_cov` (for `sd_bound_sharp`); `w2`, a bound on their 2-Wasserstein
 #'   distance. A fit with [aux_subset()] also has the paper's bound on the pF divergence: `log_eps`, its log;
 #'   `log_density_ratio`, a bound on the log ratio of the densities of exact posterior and nu, which grows with the rows
-#'   outside the subset; `vacuous` (is the bound of the prior as small?); with `samples`, `density_ratio_estimate` (a
+#'   outside the subset; `vacuous` (no better than without points?); with `samples`, `density_ratio_estimate` (a
 #'   log) and its effective sample size `density_ratio_ess`.
 #' @section Invariants: The exact posterior has divergence 0, up to rounding. At every point, with mean~ and sd~ of the
 #'   fit and KL without `newdata`, \eqn{(\tilde\mu - \mu)^2 + (\tilde\sigma - \sigma)^2 \le 2 \sigma^2

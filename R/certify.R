@@ -88,7 +88,7 @@ certify_hurdle <- function(fit, newdata, ...) {
                     zero = 1 - above$response, zero_lower = pmax(1 - above$response_upper - widen, 0),
                     zero_upper = pmin(1 - above$response_lower + widen, 1), row.names = row.names(above))
   structure(out, class = c("pfdtc_table", "data.frame"), legend =
-              "`response` is the mean of the response, `zero` the probability of 0, with bounds for the exact GPs.")
+              "`response` is the mean, `zero` the probability of 0, with bounds for Laplace's approximation.")
 }
 
 # Adds the median and the mean of a transformed response, with their bounds, to the certificate `out`. For a mixture

@@ -280,7 +280,7 @@ anova_heading <- function(fits, table, note) {
   verdicts <- vapply(seq_along(names)[-1L], function(i) {
     both <- paste(names[i - 1:0], collapse = ", ")
     if (same_model(fits[[i]], fits[[i - 1L]])) return(paste0(both, ": the same model; only the approximation differs"))
-    if (is.na(table$at_least[i])) return(paste0(both, ": the values are estimates, so the difference has no bounds"))
+    if (is.na(table$at_least[i])) return(paste0(both, ": the difference has no bounds, because a fit has none"))
     less <- table$at_most[i] < 0
     if (!less && table$at_least[i] <= 0) return(paste0(both, ": the bounds overlap, so either may be better"))
     sprintf("%s has a higher log marginal likelihood than %s, by at least %s", names[i - less], names[i - !less],

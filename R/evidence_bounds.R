@@ -4,14 +4,14 @@
 #' from above as in Titsias (2014), but tighter. For an exact posterior the two differ only by rounding. A
 #' [reference()] kept in `fit$reference` narrows the interval. `anova()` compares each fit with the fit before it;
 #' kernels, inputs or families may differ.
-#' @param fit,object A fit. Without data the interval is wider, or unavailable. Bounds need a log-concave `family`.
+#' @param fit,object A fit (Laplace: with a log-concave `family`). Without data the interval is wider, or unavailable.
 #' @param true `TRUE` bounds the true log marginal likelihood instead of Laplace's approximation to it, for a `family`
 #'   with one latent function, without neighbours. The upper bound can be `Inf`.
 #' @param ... For `anova()`, further fits of the same response.
 #' @return `c(lower, upper)`, for the response as given and variances as learned (`print()` may inflate them).
 #'   If `true`, attribute `within` bounds the total variation distance of the fitted from the true posterior, and so
-#'   errors of probabilities. `anova()`: a data frame, one row per fit, of `df` (number of hyperparameters), `logLik`
-#'   (log marginal likelihood) and its bounds, `AIC`, `difference`, `at_least`, `at_most`.
+#'   errors of probabilities. `anova()`: a data frame, one row per fit, of `df`, `logLik` (log marginal likelihood) and
+#'   its bounds, `AIC`, `difference`, `at_least`, `at_most`.
 #' @details With a non-Gaussian `family` the bounds are for Laplace's approximation, and the true value may lie outside;
 #'   with `approx = "vi"` they are the variational lower bound and `Inf`. Bounds by `anova()` are `NA` for [gp_sor()],
 #'   [gp_fitc()], [gp_subsample()], fits by `"vi"` beside Laplace fits, and fits with neighbours but no reference. Their

@@ -72,8 +72,8 @@ exceedance <- function(fit, newdata, threshold, prob = 0.95, of = c("f", "respon
   x <- fit$data$x # the figure draws at most 2,000 of these rows
   structure(out, class = c("pfdtc_exceedance", "data.frame"),
             about = list(threshold = threshold, prob = prob, of = of, certified = certified, draws = draws,
-                         median = !is.null(fit$transform), ordered = response_of(fit)$kind == "ordered",
-                         laplace = !response_of(fit)$conjugate, claims = attr(at, "claims"),
+                         median = !is.null(fit$transform) || !is.null(fit$likelihood$df), claims = attr(at, "claims"),
+                         ordered = response_of(fit)$kind == "ordered", laplace = !response_of(fit)$conjugate,
                          advice = if (!response_of(fit)$conjugate) unname(attr(at, "advice"))),
             figure = list(inputs = numeric_inputs(fit, new$x[new$index, , drop = FALSE]),
                           data = if (!is.null(x)) numeric_inputs(fit, x[evenly(nrow(x), 2000L), , drop = FALSE]),

@@ -267,7 +267,7 @@ check_same_model <- function(a, b, argument, other, more = NULL) {
   if (any(differ)) {
     what <- names(differ)[differ]
     shown <- sub("^data$", if (!identical(a$transform, b$transform)) "data (as transformed)" else
-      if (same_response(a, b)) "inputs" else "data", what)
+      if (same_response(a, b)) "inputs, noise or centre" else "data", what)
     hint <- if ("data" %in% what && old_signature(a) != old_signature(b))
       "pfdtc 0.1.0 kept too little information on dropped data. Fit again." else if (!gaussian)
       paste0("Fit `", argument, "` to these data with family = family(f), center = f$center, ",
@@ -310,8 +310,8 @@ check_fits_given <- function(lacking, dots, caller) {
 #'     do not explain. `response` is a data frame of transforms and noise models (or families) compared: `merit` is the
 #'     Vecchia log likelihood minus 2 or more for each of the `parameters` (families: leave-one-out). `chosen` marks
 #'     the selected row, `refused` is `TRUE` if held-out rows are predicted poorly, `tail` is the learned `noise_tail`.
-#'   * Kernel: `kernel`; `noise`, the noise variance; `kernels`, a data frame of those compared. `score` (small is
-#'     good) is a penalty for `parameters` (all lengthscales count) plus a loss: minus the log density per held-out
+#'   * Kernel: `kernel`; `noise`, the noise variance; `kernels`, a data frame of the kernels compared. `score` is a
+#'     penalty for `parameters` (all lengthscales count) plus a loss: minus the log density per held-out
 #'     scaled response or, if `se` is `NA`, minus the log marginal likelihood per scaled response. `se` is the standard
 #'     error of the difference from the best.
 #'   * Learning: `learned`, a data frame with a row for each start: `lengthscale` and `noise` of the start (data

@@ -374,7 +374,7 @@ slice_label <- function(fit, type) {
   response <- response_of(fit)
   if (link == "identity") return(if (type == "link" && !is.null(fit$transform)) paste("f, transformed", name) else name)
   if (response$reads == "own") return(paste(if (type == "link") "f for" else "mean of", name))
-  if (type == "link") return(sprintf("%s of %s", link, name))
+  if (type == "link") return(sprintf("f (%s scale of %s)", link, name))
   if (response$kind == "ordered") return(paste("mean class number of", name))
   if (link == "log") return(paste(if (any(fit$data$sites$offset != 0)) "rate of" else "mean of", name))
   if (!is.null(response$levels)) sprintf("P(%s = %s)", name, response$levels[2L]) else

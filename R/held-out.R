@@ -51,7 +51,7 @@ loo_rows <- function(fit) {
   copy <- copies_in(data) # a row's copies predict the row
   if (!is.null(copy)) {
     tell_classed("copies", sprintf(paste(
-      "%d of %d rows have the same inputs and response as another row. Leave-one-out predicts them from that row and",
+      "%d of %d rows repeat an earlier row (same inputs and response). Leave-one-out predicts them from that row and",
       "is too optimistic. cross_validate() leaves out such rows together."), length(copy) - max(copy), length(copy)))
   }
   loo <- posterior_without(posterior_of(fit))

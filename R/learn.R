@@ -99,8 +99,8 @@ learn_finally <- function(now, s, rival, terms, state, keep) {
       one <- isTRUE(shared$gain > 0)
       if (one) terms <- NULL # `terms` have a lengthscale for each level
       if (!is.null(shared$gain)) state$because["factors"] <- sprintf(
-        "Each factor has %s: this raises the leave-one-out log density by %.2g per row.",
-        if (one) "one lengthscale for all its levels" else "a lengthscale for each level", abs(shared$gain))
+        "Factors have %s: this raises the leave-one-out log density by %.2g per row.",
+        if (one) "one lengthscale each" else "a lengthscale for each level (one for two levels)", abs(shared$gain))
     }
     now$parameters <- sum(now$problem$free)
     now <- choose_season(now, s)

@@ -229,8 +229,9 @@ rows_in_space <- function(space, u) {
   }, space, seq_along(space)), optional = TRUE)
 }
 
-# Returns the row with the largest criterion among rows not yet measured. L-BFGS moves the numeric inputs. It starts
-# from the best of some quasi-random rows and of rows around the data rows with the best means.
+# Returns the row with the largest criterion. L-BFGS moves the numeric inputs. It starts
+# from the best of quasi-random rows, of the corners if inputs are few and, if design$best is not NULL, of rows around
+# the data rows with the best means.
 best_in_space <- function(space, design) {
   d <- length(space)
   u <- roberts_sequence(min(design_search[["rows"]] * d, design_search[["most"]]), d)

@@ -97,8 +97,8 @@ comparison_figure <- function(s, value, fits, base, has_exact) {
 #' For one fit, draws the certified intervals of the exact GP: the filled orange band contains its mean, and the orange
 #' dashed lines contain its credible band. For a list of fits with different numbers of inducing points, draws certified
 #' bounds on the errors of f together with the actual errors. Solid lines show the median over `newdata`, dashed lines
-#' the maximum. The axes are logarithmic; triangles mark zeros. With a `family`, "exact" is Laplace's approximation with
-#' all rows, and means are modes of f.
+#' the maximum. On the log axes, downward triangles mark zeros. With a `family`, "exact" is Laplace's
+#' approximation with all rows, and means are modes of f.
 #' @param fits A fit with one f, or a list of fits of the same data and hyperparameters.
 #' @param newdata Rows to draw, for a list or one numeric input. Default: for a list the training rows, else `n` values
 #'   along each input.

@@ -132,7 +132,8 @@ fit_fields <- list(
       if (ranges[1L] == ranges[2L]) sprintf("%g", ranges[1L]) else paste(ranges, "along", columns, collapse = ", ")
     # There is no single nugget if the noise varies.
     nugget <- if (is.null(fit$noise_trend)) fit$noise
-    with_numbers(paste0(if (!is.null(nugget)) "nugget %s, ", "partial sill %s, practical range ", range),
+    with_numbers(paste0(if (!is.null(nugget)) "nugget (noise variance) %s, ", "partial sill (kernel variance) %s, ",
+                        "practical range (correlation 0.05) ", range),
                  c(nugget, total_variance(fit$kernel)))
   },
   Posterior = function(fit, response) {
@@ -315,7 +316,8 @@ factor_words <- function(kernel, columns) {
   stats::setNames(words, if (has_one_factor(kernel)) "" else leaf_names(kernel$leaves))
 }
 
-# Returns the variances of a kernel's terms, named by the terms in words. The attribute `term` has their coef() names.
+# Returns the variances of a kernel's terms, named by the terms in words. The attribute `term` has the terms' names in
+# coef(), without ".variance" ("" if there is one term).
 term_variances <- function(fit) {
   theta <- stats::coef(fit)
   words <- term_words(fit$kernel, fit$frame$columns)

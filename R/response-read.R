@@ -14,7 +14,7 @@ nb <- function(theta = NULL) new_family("nb", "log", theta = positive_or_null(th
 #' * `tweedie()` is for numbers of at least 0, some of them exactly 0, such as rain or claims. The mean is \eqn{\mu =
 #'   e^f}{mu = e^f} and the variance \eqn{\phi\mu^p}{phi mu^p} with \eqn{1 < p < 2}. Such a response is the sum of a
 #'   Poisson number of gamma variables.
-#' @param df degrees of freedom, at least 1 (4 is common, 1 is Cauchy); learned only if chosen by default.
+#' @param df degrees of freedom, at least 1 (4 is common, 1 is Cauchy); learned only if `family` was not given.
 #' @param sigma the scale \eqn{s}, in units of the response. Default: learned.
 #' @param theta the size parameter of `nb()`, see Details. Default: learned.
 #' @param p,phi the power, between 1 and 2, and the dispersion. `phi` requires `p`. Default: learned.

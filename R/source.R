@@ -33,7 +33,7 @@
 #'   installed. Parquet data larger than memory need several files. Workers keep their parts until another source is
 #'   used. If a worker fails, another repeats its part. With fixed hyperparameters and inducing points, a fit by workers
 #'   equals one without, up to rounding.
-#' @section Errors: Failures while rows are read have class `pfdtc_error_source`, with the original condition (`parent`)
+#' @section Errors: Errors of the source itself have class `pfdtc_error_source`, with the original condition (`parent`)
 #'   and the number of rows read before (`rows`).
 #' @examples
 #' file <- tempfile(fileext = ".csv")
@@ -187,7 +187,7 @@ read_block <- function(source, before) {
   if (is.matrix(block)) block <- as.data.frame(block)
   after <- sprintf("This was after %s rows.", show_count(before))
   refuse_if(!is.data.frame(block), "data", describe(block), hint = after, message = sprintf(
-    "A row source must return data frames, and NULL at its end; it returned %s.", describe(block)))
+    "A row source must return data frames or matrices, and NULL at its end; it returned %s.", describe(block)))
   lacking <- setdiff(source$columns, names(block))
   refuse_if(length(lacking), "data", sprintf("has a block without %s", list_quoted(lacking)), hint = after)
   block

@@ -107,8 +107,8 @@ static struct functionals arg_functionals(SEXP list, int N, int M, int n)
 
 /* Returns list(mean, sor_variance, unexplained, mean_error, var_lower, var_upper) at the rows of x: prediction, SoR
  * variance, residual prior variance, a bound on the mean's error and bounds on the exact variance. `posterior` has an
- * element G = A A', A = L^{-1} k(Z, X). `crossing` is the result of ffi_cross() at these rows, or NULL. Unless NULL,
- * `of` has functionals that replace f at the rows, as arg_functionals() reads them, with an empty `cross`. */
+ * element G = A A', A = L^{-1} k(Z, X). `crossing` is the result of ffi_cross() at these rows, or NULL. `of` is
+ * NULL, or lists functionals instead of f at the rows, see arg_functionals(); its `cross` has length 0. */
 SEXP ffi_certify(SEXP posterior, SEXP norms_, SEXP x, SEXP of, SEXP crossing,
                  SEXP control)
 {

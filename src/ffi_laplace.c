@@ -90,8 +90,8 @@ static double quadrature(const struct laplace *l, int N)
     return sum;
 }
 
-/* Moves l->mode.u from `start` to the mode and, if l->variational, on to the variational posterior. If `start` has G,
- * which with I added is the precision of a nearby variational posterior, the mode is not computed. */
+/* Moves l->mode.u from `start` to the mode and, if l->variational, on to the variational posterior. A variational fit
+ * whose `start` has G (G + I: precision of a nearby variational posterior) omits the mode. */
 static enum status fit(struct laplace *l, SEXP start, SEXP stop)
 {
     const size_t M = (size_t)l->z.M;

@@ -34,8 +34,9 @@ enum status near_predicting_run(struct near_predicting *p);
 struct near_joint {
     struct near_predicting at;
     double *covariance;
-    /* near_joint_run() sets the elements below. For each new row, W has s + 1 coefficients in the error of the mean: of
-     * the new row (1) and of its neighbours. `point` has the numbers of these rows in `points`, then -1. */
+    /* near_joint_run() sets the elements below. For each new row, W has s + 1 coefficients: 1 for the row itself, then
+     * those of its s neighbours in the error of its mean. `point` has the numbers of these rows in `points`. If there
+     * are fewer than s neighbours, -1 follows. */
     struct rows points;
     double *X, *noise, *W; /* noise variance / weight of a neighbour, 0 for a new row */
     int *point;

@@ -29,10 +29,11 @@ struct stats {
  * a sum is not finite. A is L^{-1} k(Z, X), columns times the roots of the rows' weights. */
 enum status stats_finish(int M, int q, double *sums, struct stats *s);
 
-/* From this struct, a second pass computes the gradient of an objective. With A = L^{-1} k(Z, X_b) diag(scale), e = y -
- * A'beta and the values W_x of an auxiliary distribution's functions at a block b, the derivative in k(Z, X_b) is
+/* From this struct, a second pass computes the gradient of an objective. With A = L^{-1} k(Z, X) diag(scale) for all
+ * rows, its columns A_b of a block b, e = y_b - A_b'beta and the values W_x of an auxiliary distribution's functions at
+ * the block, the derivative in k(Z, X_b) is
  *
- *     Kmx_bar = (H A + F W_x' + f e' + E A k(X, X_b)) diag(scale). */
+ *     Kmx_bar = (H A_b + F W_x' + f e' + E A k(X, X_b)) diag(scale). */
 struct adjoint {
     int M, q;
     double *H;       /* M x M */

@@ -87,6 +87,6 @@ test_that("factors with one lengthscale may have the additive kernel although th
   d <- with_seed(2, data.frame(a = runif(60), b = runif(60), g = factor(sample(letters[1:4], 60, TRUE))))
   d$y <- sin(6 * d$a) + 2 * (2 * d$b - 1)^2 + 0.7 * as.numeric(d$g) + with_seed(3, rnorm(60, sd = 0.15))
   fit <- pfdtc(y ~ ., d, transform = "auto")
-  expect_match(fit$because[["factors"]], "one lengthscale for all its levels:")
+  expect_match(fit$because[["factors"]], "one lengthscale each:")
   expect_true(is_additive(fit$kernel))
 })

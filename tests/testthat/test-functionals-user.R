@@ -289,7 +289,7 @@ test_that("partial_dependence() without newdata names `at` in errors about its v
 test_that("averages are named as figures name f and the response, and a derivative needs a number", {
   legend <- function(fit, ...) attr(partial_dependence(fit, "wt", n = 2, ...), "legend")
   fit <- pfdtc(am ~ wt, mtcars, family = binomial(), kernel = kernel_se(1, 1), hyper = "fixed")
-  expect_match(legend(fit), "the average of logit of am over 32 rows", fixed = TRUE)
+  expect_match(legend(fit), "the average of f (logit scale of am) over 32 rows", fixed = TRUE)
   expect_match(legend(fit, type = "response"), "the average of P(success) over 32 rows", fixed = TRUE)
   spray <- pfdtc(count ~ spray, InsectSprays, family = poisson(), kernel = kernel_se(1, 1), hyper = "fixed")
   expect_error(predict(spray, type = "derivative"), "needs a numeric input, but the fit has none",

@@ -170,7 +170,7 @@ test_that("errors name the cause and what helps", {
   expect_input_error(certify(fit, reference = counts()), "by reference() or gp_dtc(); it is a fit by pfdtc()")
   expect_input_error(predict(fit, type = "derivative"), "factor matern12 of its kernel")
   exact <- gp_exact(y ~ I(x^2), d, kernel = kernel_matern(1 / 2, 1, 1), noise = 1, hyper = "fixed")
-  expect_input_error(kl_divergence(fit, exact), "they differ in inputs.")
+  expect_input_error(kl_divergence(fit, exact), "they differ in inputs, noise or centre.")
   slopes <- gp_vfe(y ~ x + (x | g), d, m = 3, kernel = kernel_se(1), control = pfdtc_control(maxit = 2))
   expect_input_error(predict(slopes, type = "derivative", wrt = "x"), "groups with slopes such as (x | group) beside")
   expect_input_error(multinomial("probit"), "`link` must be \"softmax\"; it is \"probit\"")

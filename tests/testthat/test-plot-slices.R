@@ -105,13 +105,13 @@ test_that("terms and slopes of f are on the scale of the link", {
 test_that("the axis names what is drawn, and ggplot2 has the same table", {
   fit <- fixed_fit(class ~ x, binomial())
   expect_identical(slice_label(fit, "response"), "P(class = yes)")
-  expect_identical(slice_label(fit, "link"), "logit of class")
+  expect_identical(slice_label(fit, "link"), "f (logit scale of class)")
   expect_identical(slice_label(fixed_fit(n ~ x, poisson()), "response"), "mean of n")
   exposed <- fixed_fit(n ~ x + offset(log(e)), poisson()) # figures have no offsets
   expect_identical(slice_label(exposed, "response"), "rate of n")
   skip_if_not_installed("ggplot2")
   g <- ggplot2::autoplot(fit, type = "link")
-  expect_identical(g$labels$y, "logit of class")
+  expect_identical(g$labels$y, "f (logit scale of class)")
   draw_nowhere(print(g))
 })
 
