@@ -214,7 +214,7 @@ test_that("certificates of a hurdle contain the mean and the zeros of the exact 
     expect_equal(certified$response, certify(few$zero, new)$response * certify(few$positive, new)$response)
   }
   expect_identical(nrow(certify(few)), 60L)
-  expect_match(attr(certified, "legend"), "`response` is the mean of the response")
+  expect_match(attr(certified, "legend"), "`response` is the mean, `zero` the probability")
   own <- fixed_hurdle(z ~ x, d, family = gp_family(~ f - y * exp(f), kappa = 1))
   expect_error(certify(own, new), "hurdle", class = "pfdtc_error_input")
 })
