@@ -38,6 +38,7 @@ mode_certificate <- function(fit, fun, effort, reference, m2) {
 laplace_bounds <- function(fit, data, tight = FALSE) {
   b <- bounds_at_mode(fit, data, tight)
   if (!b$sites$concave) return(bound_mode_student(b))
+  b$at$W <- pmax(b$at$W, 0) # rounding may make it negative
   b$middle <- weighted_posterior(b, b$at$W, norms = TRUE)
   fun <- values_at(b$model$kernel, data$x)
   b$e <- (1 + b$growth) * sqrt(fun$prior) * b$gamma
@@ -169,7 +170,7 @@ with_averages <- function(b) {
 # Extends the range (`lower`, `upper`) of row weights to contain W at the fit's mode, and adds the posteriors `lo` and
 # `hi` with these weights. `hi` is NULL if its factorisation fails or an `upper` is too large.
 posteriors_at_ends <- function(b, range) {
-  range <- list(lower = pmin(range$lower, b$at$W), upper = pmax(range$upper, b$at$W))
+  range <- list(lower = pmax(pmin(range$lower, b$at$W), 0), upper = pmax(range$upper, b$at$W))
   hi <- if (all(range$upper < 1e12 / b$sites$unit^2)) null_if_failed(weighted_posterior(b, range$upper, norms = TRUE))
   c(range, list(lo = weighted_posterior(b, range$lower, norms = TRUE), hi = hi))
 }

@@ -37,8 +37,6 @@ compare_fits <- function(fits, exact = NULL, newdata, y = NULL, pf = NULL, certi
   check_fits_given(missing(fits), list(...), "compare_fits")
   check_dots_empty()
   fits <- label_fits(fits, function(fit) fit$method)
-  labels <- names(fits)
-  fits <- unname(fits)
   exact <- check_exact(exact, fits, "compare_fits")
   check_given("newdata", "Give the rows to compare at.")
   pf <- check_flag(pf %||% (!is.null(exact$x) && nrow(exact$x) <= 2000), "pf") && !is.null(exact)
@@ -51,10 +49,9 @@ compare_fits <- function(fits, exact = NULL, newdata, y = NULL, pf = NULL, certi
   asked <- !is.null(y) & !vapply(fits, function(fit) response_of(fit)$trials, NA)
   own[asked] <- if (any(asked)) list(check_vector(y, "y", NROW(newdata)))
   truth <- if (!is.null(exact)) latent_at(exact, new_inputs(exact, newdata)$x)
-  out <- do.call(rbind, Map(compare_one, fits, own, MoreArgs = list(exact, truth, newdata, pf)))
-  if (!is.null(effort)) out$certified_mean_error <- certified_errors(fits, newdata, effort)
-  out$method <- labels
-  row.names(out) <- NULL
+  out <- do.call(rbind, Map(compare_one, unname(fits), own, MoreArgs = list(exact, truth, newdata, pf)))
+  if (!is.null(effort)) out$certified_mean_error <- certified_errors(unname(fits), newdata, effort)
+  out$method <- names(fits)
   structure(out, class = c("pfdtc_comparison", "data.frame"))
 }
 
@@ -100,12 +97,14 @@ compare_one <- function(fit, y, exact, truth, newdata, pf) {
     method = fit$method, m = if (is_exact(fit)) NA_integer_ else fit$m %||% NA_integer_, objective = fit$objective,
     rmse_mean = NA_real_, rmse_sd = NA_real_, kl = NA_real_, kl_marginal = NA_real_, rmse_pred = NA_real_,
     nlpd = NA_real_, coverage = NA_real_, certified_mean_error = NA_real_, seconds = sum(fit$seconds),
-    evaluations = sum(fit$evaluations), pf_divergence = NA_real_)
+    evaluations = sum(fit$evaluations), pf_divergence = NA_real_, row.names = NULL)
   response <- response_of(fit)
   if (!is.null(truth)) {
-    off <- list(at$mean - truth$mean, sqrt(at$var) - sqrt(truth$var))
+    # A fit of classes has log odds in columns, and their covariance matrices, of which only variances are compared.
+    var <- lapply(list(at, truth), function(f) as.matrix(f$var)[, diagonals(NCOL(f$mean))])
+    off <- list(at$mean - truth$mean, sqrt(var[[1L]]) - sqrt(var[[2L]]))
     out[c("rmse_mean", "rmse_sd")] <- lapply(off, root_mean_square)
-    out$kl_marginal <- kl_marginal(at, truth)
+    out$kl_marginal <- kl_marginal(replace(at, "var", var[1L]), replace(truth, "var", var[2L]))
     family <- method_traits(fit)
     # Fits with neighbours get no KL divergence, because each row has its own neighbours.
     if (is.null(fit$near) && response$conjugate && (!is.null(fit$data) || !(family$fitc || family$some))) {
@@ -114,8 +113,7 @@ compare_one <- function(fit, y, exact, truth, newdata, pf) {
     }
   }
   if (response$kind == "labels") { # probabilities of classes have no RMSE
-    if (!is.null(responses_in(fit, newdata, needed = FALSE)))
-      out$nlpd <- -mean(stats::predict(fit, newdata, type = "density"), na.rm = TRUE)
+    if (!is.null(y)) out$nlpd <- -mean(stats::predict(fit, newdata, type = "density"), na.rm = TRUE)
     return(out)
   }
   given <- if (response$conjugate) list(y = as.double(y)) else if (!is.null(y)) new_sites(fit, newdata, y)

@@ -136,9 +136,12 @@ curvature_range <- function(likelihood, sites, f, e) {
     return(lapply(given[ends], function(end) rep_len(end, length(f)) * (sites$weight %||% 1)))
   }
   if (!is.null(row)) {
-    W <- native_likelihood(sites, f)[3L, ]
-    if (!is.null(row$kappa)) return(list(lower = W * exp(-row$kappa * e), upper = W * exp(row$kappa * e)))
-    return(list(lower = if (row$concave) 0 * W else -Inf + 0 * W, upper = Inf + 0 * W))
+    if (is.null(row$kappa)) return(list(lower = if (row$concave) 0 * f else -Inf + 0 * f, upper = Inf + 0 * f))
+    at <- native_likelihood(sites, f)
+    # Terms of W that cancel in tails are about as large as kappa times the slope of log p. W may have their rounding.
+    room <- 1e-14 * (abs(at[3L, ]) + row$kappa * abs(at[2L, ]))
+    growth <- exp(pmin(row$kappa * e, 700))
+    return(list(lower = pmax(at[3L, ] - room, 0) / growth, upper = pmax(at[3L, ] + room, 0) * growth))
   }
   range_of_parts(as_response(likelihood), sites, 1e-12, function(part, turns) {
     inside <- lapply(turns, function(turn) pmin(pmax(turn, f - e), f + e))
@@ -156,8 +159,8 @@ average_curvature_range <- function(likelihood, sites, f, e, range) {
   if (!any(wide)) return(range)
   found <- if (!is.null(likelihood$row)) {
     if (is.null(response$kappa)) return(range)
-    o <- pmax(response$kappa * e, 1e-8)
-    lapply(list(lower = -expm1(-o) / o, upper = expm1(o) / o), `*`, native_likelihood(sites, f)[3L, ])
+    o <- pmin(pmax(response$kappa * e, 1e-8), 700)
+    Map(`*`, list(lower = -expm1(-o) / o, upper = expm1(o) / o), curvature_range(likelihood, sites, f, 0))
   } else {
     range_of_parts(response, sites, 1e-8, function(part, turns) {
       at <- native_likelihood(part, f)
@@ -195,8 +198,7 @@ claims_in_units <- function(likelihood, y) {
     there <- native_likelihood(sites, grid$f + t * e)[3L, ]
     !is.finite(there) | there >= range$lower - room & there <= range$upper + room
   }
-  by_kappa <- !is.null(row$kappa) && is.null(row$curvature)
-  inside <- if (by_kappa) abs(now[4L, ]) <= row$kappa * (1.001 * W + room) else
+  inside <- if (is.null(row$curvature) && !is.null(row$kappa)) abs(now[4L, ]) <= row$kappa * (1.001 * W + room) else
     Reduce(`&`, lapply(c(-1, -0.6, -0.2, 0.2, 0.6, 1), within))
   claims <- list("the log density is concave" = if (row$concave) W >= -room,
                  "bounds on derivatives (`kappa`, `curvature`)" = inside)

@@ -218,6 +218,25 @@ test_that("a fit of several classes has its log density and certified error in t
   expect_lt(table$certified_mean_error, 1e-3)
 })
 
+test_that("log odds of a fit of several classes are compared with those of a fit with all rows", {
+  of <- function(m) {
+    pfdtc(Species ~ Petal.Length + Sepal.Width, iris, kernel = kernel_se(1, 4), hyper = "fixed", center = c(0, 0, 0),
+          family = multinomial(), m = m)
+  }
+  new <- iris[c(1, 70, 100, 140), ]
+  all <- of(150)
+  few <- of(6)
+  table <- compare_fits(list(all, few), all, new)
+  expect_equal(unlist(table[1, c("rmse_mean", "rmse_sd", "kl_marginal")], use.names = FALSE), numeric(3))
+  a <- predict(few, new, se.fit = TRUE)
+  b <- predict(all, new, se.fit = TRUE)
+  expect_equal(table$rmse_mean[2], sqrt(mean((a$fit - b$fit)^2)))
+  expect_equal(table$rmse_sd[2], sqrt(mean((a$se.fit - b$se.fit)^2)))
+  ratio <- (a$se.fit / b$se.fit)^2
+  expect_equal(table$kl_marginal[2], mean((ratio - 1 - log(ratio) + (a$fit - b$fit)^2 / b$se.fit^2) / 2))
+  expect_gte(table$certified_mean_error[2], table$rmse_mean[2])
+})
+
 test_that("the error of fits with other likelihoods advises a call that is possible for the other fit", {
   plain <- gp_dtc(am ~ wt, mtcars, m = 5, kernel = kernel_se(2, 1), noise = 0.1, hyper = "fixed")
   classes <- pfdtc(am ~ wt, mtcars, family = binomial(), kernel = kernel_se(2, 1), hyper = "fixed")

@@ -93,6 +93,11 @@ test_that("statements that do not hold are refused, and those of the package's f
     found <- check_family(family, y = c(1, 2, 5))
     expect_true(all(found$holds), label = found$claim[!found$holds][1])
   }
+  narrow <- gp_family(~ -log(1 + (y - f)^2 / 0.0025), concave = FALSE, expected = ~ 2 / (0.0025 + (y - f)^2))
+  for (family in list(student(4, 0.03), student(4, 0.003), narrow)) { # derivatives change within 0.003 to 0.05
+    found <- check_family(family, y = seq(-0.99, 1, by = 0.017))
+    expect_true(all(found$holds), label = found$claim[!found$holds][1])
+  }
   expect_false(all(check_family(own_poisson(kappa = 0.5), y = 0:3)$holds))
   expect_output(print(check_family(own_poisson(kappa = 0.5), y = 0:3)), "FAILS")
   inverse_gaussian <- gp_family(~ -y * exp(-2 * f) / 2 + exp(-f))
@@ -114,7 +119,7 @@ test_that("statements that are 10 % wrong fail in any unit of f, and those that 
     }
     holds <- function(...) all(check_family(gp_family(l, ...), y)$holds)
     label <- sprintf("s = %g, y = %g", s, y)
-    if (s >= 1) expect_true(holds(kappa = 1 / s), label = label) # a kappa of 10 multiplies rounding of W in tails
+    expect_true(holds(kappa = 1 / s), label = label)
     expect_true(holds(curvature = bounds(1, 1)), label = label)
     expect_false(holds(kappa = 0.9 / s), label = label)
     expect_false(holds(curvature = bounds(1.1, 1)), label = label)
@@ -129,6 +134,30 @@ test_that("statements that are 10 % wrong fail in any unit of f, and those that 
     expect_true(all(check_family(gp_family(l), y = 0:1)$holds), label = deparse1(l))
   }
   expect_true(all(check_family(gp_family(~ -3 * f - 3 * y * exp(-f), kappa = 1), 10^(-5:8))$holds))
+})
+
+test_that("certificates by kappa contain the exact posterior where W is 0 or negative by rounding", {
+  for (s in c(0.3, 1)) {
+    family <- eval(bquote(gp_family(~ -(y - f) / .(s) - 2 * log1p(exp(-(y - f) / .(s))), kappa = .(1 / s), mean = ~ f)))
+    d <- data.frame(x = 1:12, y = s * replace(sin(1:12), c(4, 9), c(-60, -47.3)))
+    likelihood <- as_likelihood(family)
+    sites <- engine_sites(likelihood, list(y = d$y, offset = numeric(12)), 0)
+    expect_lte(min(native_likelihood(sites, numeric(12))[3L, ]), 0)
+    for (e in s * c(5, 45, 800)) {
+      true <- 2 * stats::dlogis((abs(d$y) - e) / s) / s^2 # W at the end of the range that is nearer to y, or beyond y
+      expect_true(all(curvature_range(likelihood, sites, numeric(12), e)$upper >= true), label = sprintf("e = %g", e))
+    }
+    of <- function(m) {
+      pfdtc(y ~ x, d, family = family, kernel = kernel_se(2, s^2), hyper = "fixed", center = 0, m = m)
+    }
+    at <- data.frame(x = c(1, 4, 6.5, 9))
+    exact <- predict(of(12), at, se.fit = TRUE)
+    for (m in c(4, 12)) {
+      c <- certify(of(m), at, effort = "fast")
+      expect_true(all(c$mean_lower <= exact$fit & exact$fit <= c$mean_upper))
+      expect_true(all(c$sd_lower <= exact$se.fit & exact$se.fit <= c$sd_upper))
+    }
+  }
 })
 
 test_that("certify() checks statements at the learned parameters", {
