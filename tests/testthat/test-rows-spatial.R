@@ -102,7 +102,8 @@ test_that("summary() has nugget, partial sill and practical range of two coordin
   fit <- gp_exact(z ~ x + y, d, kernel = kernel, noise = 0.2, hyper = "fixed")
   r <- practical_range(1L, fit$kernel, 2L)
   expect_equal((1.5 * exp(-r / 100) + 0.5 * exp(-r^2 / 300^2 / 2)) / 2, 0.05, tolerance = 1e-6)
-  expect_output(print(summary(fit)), "nugget .noise variance. 0.2, partial sill .kernel variance. 2,[[:space:]]+practical range")
+  expect_output(print(summary(fit)),
+                "nugget .noise variance. 0.2, partial sill .kernel variance. 2,[[:space:]]+practical range")
   two <- gp_exact(z ~ x + y, d, kernel = kernel_se(c(100, 200), 1), noise = 0.2, hyper = "fixed")
   # At the distance 100 sqrt(2 log 20), exp(-r^2 / 2 / 100^2) is 1 / 20.
   expect_output(print(two), "245 along x, 490 along")

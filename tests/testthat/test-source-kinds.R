@@ -237,7 +237,7 @@ test_that("a time difference as the response has the same unit in all blocks", {
 
 test_that("errors of sources say what a source must return, and that families need a data frame", {
   nothing <- function() NULL
-  expect_error(rows_blocks(nothing, function() 3), "must return data frames or matrices, and NULL at its end; it returned 3",
+  expect_error(rows_blocks(nothing, function() 3), "data frames or matrices, and NULL at its end; it returned 3",
                class = "pfdtc_error_input")
   expect_error(rows_parts(list(cars, 3)), "an element is 3", class = "pfdtc_error_input")
   file <- tempfile(fileext = ".csv")
