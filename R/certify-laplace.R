@@ -81,11 +81,10 @@ new_bounds <- function(fit, data, z, kernel, tight, sites, jitter, effects = FAL
   m <- nrow(z)
   n <- nrow(data$x)
   model <- new_model(kernel, 1)
-  more <- max(1, kernel_value_error(kernel, data$x, z) / (32 * .Machine$double.eps)) # allowances are above 32 eps
   b <- list(fit = fit, data = data, z = z, model = model, smooth = if (effects) smooth_model(model) else model,
-            tight = tight, jitter = jitter, sites = sites, growth = more * rounding_growth(m, n),
-            slack = more * rounding_slack(m, n), most = prior_most(model, data$x, z), enough = 1e-9, stretch = 1)
-  structure(b, class = if (effects) "with_effects")
+            tight = tight, jitter = jitter, sites = sites, growth = rounding_growth(m, n), slack = rounding_slack(m, n),
+            most = prior_most(model, data$x, z), enough = 1e-9, stretch = 1)
+  structure(allowing_for(b, data$x, z), class = if (effects) "with_effects")
 }
 
 # Returns the list `b` of laplace_bounds() for a Gaussian likelihood. Its row weights at$W do not depend on f, so the
@@ -254,6 +253,7 @@ second_distance <- function(b, between, fun, left, top, most) {
 # Returns intervals for the mode (without constant mean) and the sd of functionals in the exact GP's Laplace posterior.
 mode_interval <- function(b, fun) {
   if (!fun$n) return(unknown_intervals(0L))
+  b <- allowing_for(b, fun$x)
   mean <- if (fun$kind != "values") drop(crossprod(features_of(fun, b$z, b$at$L), b$at$beta)) else
     if (inherits(b, "with_effects")) features_with_effects(b, b$at$factors, fun$x)$mean else
       native_predict(b$at, b$z, b$model, fun$x)$mean
@@ -262,7 +262,8 @@ mode_interval <- function(b, fun) {
   most <- variances_of(b, b$lo, fun)
   new <- most$new %||% 0
   lower <- if (is.null(b$hi)) 0 * mean else pmax(variances_of(b, b$hi, fun)$var_lower, 0) + new
-  prior <- fun$prior + if (fun$kind == "values") 0 else b$slack * fun$size # allows for rounding of the sums
+  # The prior variance allows for rounding of kernel values and of sums.
+  prior <- fun$prior * (1 + 2 * b$unit) + if (fun$kind == "values") 0 else b$slack * fun$size
   upper <- pmin(most$var_upper + new, prior) * b$stretch
   list(mean_lower = mean - e, mean_upper = mean + e, sd_lower = sqrt(lower), sd_upper = sqrt(pmax(upper, lower)))
 }

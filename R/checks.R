@@ -137,8 +137,7 @@ is_dates_as_text <- function(x) {
 
 describe_column <- function(x) {
   if (is.factor(x)) return("a factor")
-  if (is.object(x)) return(sprintf("of class \"%s\"", class(x)[1L]))
-  paste("of type", typeof(x))
+  if (is.object(x)) sprintf("of class \"%s\"", class(x)[1L]) else paste("of type", typeof(x))
 }
 
 # Returns a hint on how to convert x to numbers, or NULL.
@@ -330,8 +329,7 @@ show_values <- function(x) {
 list_quoted <- function(x, quote = "`", most = 5L, last = "and") {
   shown <- paste0(quote, utils::head(x, most), quote)
   if (length(x) > most) shown <- c(shown, sprintf("%d more", length(x) - most))
-  if (length(x) < 2L) return(shown)
-  paste(paste(shown[-length(shown)], collapse = ", "), last, shown[length(shown)])
+  if (length(x) < 2L) shown else paste(paste(shown[-length(shown)], collapse = ", "), last, shown[length(shown)])
 }
 
 # Returns the hint "Did you mean ...?" with the name in `known` that is most similar to `name`. If none is similar, the

@@ -80,6 +80,7 @@ class_bounds <- function(fit, data, at = mode_again(fit, data)) {
             g = w * (outer(sites$y + 1, seq_len(ncol(P)), "==") - P),
             K = ncol(P), growth = rounding_growth(m * (ncol(P) - 1), n), slack = rounding_slack(m, n),
             most = prior_most(model, data$x, fit$inducing), prior = kernel_diagonal(model$kernel, data$x))
+  b <- allowing_for(b, data$x, fit$inducing)
   b$trace <- w * rowSums(P * (1 - P))
   b$left <- at$left + b$slack * b$prior # features of a row err in proportion to its own prior sd
   b$t <- (1 + b$growth) * sum(b$trace * b$left)
@@ -201,6 +202,7 @@ variance_range <- function(b, lo, hi, E, prior, room) {
 # (`mean`), the posterior `sd`, and bounds on both for the exact GP. For each class it has the result of
 # averaged_bounds() and `odds_sd`, an upper bound on the exact GP's sd of log(p / (1 - p)), linearised in f.
 pair_certificate <- function(b, x) {
+  b <- allowing_for(b, x)
   C <- class_contrasts(b$K)
   pairs <- utils::combn(b$K, 2L)
   gamma <- C[pairs[2L, ], , drop = FALSE] - C[pairs[1L, ], , drop = FALSE]

@@ -164,8 +164,7 @@ aic_method <- function(alone) {
 AIC.gp_fit <- aic_method(function(object, k) { # -2 log likelihood + k df
   object <- check_any_fit(object, "object")
   if (!has_own_likelihood(object)) return(k * object$df - 2 * largest_evidence(object))
-  ll <- stats::logLik(object)
-  k * attr(ll, "df") - 2 * as.double(ll)
+  stats::AIC(stats::logLik(object), k = k)
 })
 
 #' @export

@@ -277,9 +277,7 @@ slopes_of_group <- function(g, result, first, kernel, at) {
     roots <- group_roots(set_values(kernel, replace(values, i, values[i] * exp(step))))
     tcrossprod(Find(function(term) term$term == g$term, roots)$root)
   }
-  slopes <- lapply(at, function(i) {
-    if (kernel$table$leaf[i] == 0L) C else (moved(i, 1e-4) - moved(i, -1e-4)) / 2e-4
-  })
+  slopes <- lapply(at, function(i) if (kernel$table$leaf[i] == 0L) C else (moved(i, 1e-4) - moved(i, -1e-4)) / 2e-4)
   weighted <- lapply(slopes, function(d) B %*% d)
   list(score = vapply(slopes, function(d) sum(excess * d), 0) / 2,
        information = outer(seq_along(slopes), seq_along(slopes), Vectorize(function(i, j) {

@@ -11,8 +11,7 @@ points_stage <- function(data, learned, s, state) {
 
 # Returns mean weight * mean residual prior variance / noise variance; Inf if inducing points were not chosen greedily.
 unexplained_share <- function(data, learned, start) {
-  if (is.null(start$t)) return(Inf)
-  mean(data$weights %||% 1) * start$t / learned$model$noise
+  if (is.null(start$t)) Inf else mean(data$weights %||% 1) * start$t / learned$model$noise
 }
 
 start_points <- function(data, model, m, method, run) {

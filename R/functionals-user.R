@@ -344,8 +344,7 @@ predict_derivative <- function(fit, rows, wrt, se.fit, interval, level, certifie
     f <- lapply(list(lower = ends$mean_lower, upper = ends$mean_upper, top = ends$sd_upper^2), shape)
     value <- do.call(cbind, c(list(fit = value), normal_ends(f, list(noise = 0), level)))
   }
-  if (!se.fit) return(value)
-  list(fit = value, se.fit = shape(at$sd))
+  if (!se.fit) value else list(fit = value, se.fit = shape(at$sd))
 }
 
 # Returns a matrix whose rows are weights of sums of p values: each value alone, then the sum of each pair. The

@@ -12,10 +12,10 @@
 #' | `residuals(fit, type = "loo")` | response minus its leave-one-out mean |
 #' | `residuals(fit, type = "pit")` | probability of a smaller response, ties at random: uniform if the model holds |
 #' | `rstandard()` | leave-one-out residual divided by its sd |
-#' | `rstudent()` | as `rstandard()`, with the scale of kernel and noise estimated from all other rows |
+#' | `rstudent()` | as `rstandard()`, scale of kernel and noise from other rows (n - p - 1 degrees of freedom) |
 #' | `hatvalues()` | leverage; the sum over rows is the effective degrees of freedom |
 #' | `cooks.distance()` | weighted squared change of all fitted values without the row, scaled as in [lm()] |
-#' | `dfbetas()` | change of the coefficients of a linear `mean`, divided by their sd |
+#' | `dfbetas()` | change of the p coefficients of a linear `mean` (constant: p = 1), divided by their sd |
 #'
 #' With a transform, `rstandard()`, `rstudent()`, `hatvalues()`, `cooks.distance()` and `dfbetas()` refer to the
 #' transformed response. If rows are copies of one another, each is predicted from its copies, which is too optimistic;

@@ -56,8 +56,8 @@ gp_hurdle <- function(formula, data, family = NULL, ...) {
   refuse_if(length(bad), name, as.double(y[bad[1L]]), "numbers of at least 0", where = sprintf("element %d", bad[1L]))
   above <- rows[which(y[rows] > 0)]
   y <- y[rows]
-  wrong <- if (all(y > 0, na.rm = TRUE)) "has no zeros" else if (!length(above)) "is 0 in all rows" else
-    if (length(above) == 1L && !is_fixed(eval(call$hyper, home))) "is above 0 in one row only"
+  wrong <- if (!length(y)) "has no rows" else if (all(y > 0, na.rm = TRUE)) "has no zeros" else if (!length(above))
+    "is 0 in all rows" else if (length(above) == 1L && !is_fixed(eval(call$hyper, home))) "is above 0 in one row only"
   refuse_if(!is.null(wrong), name, wrong,
             hint = "A hurdle needs zeros and several numbers above 0. Without zeros use pfdtc().")
   if (is.null(family)) family <- if (all(y == round(y), na.rm = TRUE)) truncated_poisson() else stats::Gamma("log")
@@ -128,7 +128,7 @@ report.gp_hurdle <- function(x, ...) {
 
 # Stops with an error in generics that work for a single fit only, not for the two fits of a hurdle model.
 #' @evalNamespace sprintf("S3method(%s,gp_hurdle,of_one_part)", c("generics::forecast", "ggplot2::autoplot",
-#'   paste0("nlme::", c("VarCorr", "fixef", "ranef")),
+#'   paste0("nlme::", c("VarCorr", "fixef", "ranef")), "insight::get_predicted", "performance::model_performance",
 #'   paste0("stats::", c("add1", "anova", "cooks.distance", "deviance", "df.residual", "dfbetas", "drop1", "family",
 #'                       "hatvalues", "influence", "model.frame", "rstandard", "rstudent", "sigma", "weights"))))
 of_one_part <- function(...) check_any_fit(..1, fit_labels(sys.call())[1L])
@@ -230,7 +230,7 @@ predict.gp_hurdle <- function(object, newdata = object$data, type = c("response"
             predictive_quantile(response, within[some], rep(1, length(some)), f$fit[some], f$se.fit[some]))
   }
   fit <- switch(type, median = quantile(0.5), density = {
-    some <- which(responses_in(object$positive, known) > 0)
+    some <- which(responses_in(object$positive, known) != 0) # refuses negative ones
     zero <- stats::predict(object$zero, newdata, type = "density")
     replace(zero, some, zero[some] + stats::predict(object$positive, known[some, , drop = FALSE], type = "density"))
   }, quantile = {
@@ -255,9 +255,9 @@ simulate.gp_hurdle <- function(object, nsim = 1, seed = NULL, newdata = object$d
 print.gp_hurdle <- function(x, ...) {
   cat(sprintf("Hurdle model of two fits, log marginal likelihood %s (sum of both)\n", format(x$evidence, digits = 5)))
   cat(wrap(paste("Call:", deparse_shown(x$zero$call)), exdent = 6), sep = "\n")
-  cat("\nFit `zero` (zero or not): probability of a response above 0\n")
+  cat("\nFit `zero` models P(y > 0), the probability of a response above 0\n")
   print(replace(x$zero, "call", list(NULL)), ...)
-  cat("\nFit `positive`: responses above 0\n")
+  cat("\nFit `positive` models the responses above 0\n")
   print(replace(x$positive, "call", list(NULL)), ...)
   invisible(x)
 }

@@ -228,18 +228,25 @@ prior_most <- function(model, ...) {
 # one sign, u = 4 eps, else more. A sum x'z over d inputs errs by at most (3 + d / 2) eps sum_j |x_j z_j|, where the sum
 # is at most sqrt(x'x z'z). For p effects of a group with covariance S, u'S v errs relative to sum_ij |u_i S_ij v_j|.
 # For u = v this is at most p sum_i S_ii u_i^2, which may be far above u'S u. The largest ratio of both at the rows
-# `...` multiplies the result.
+# `...` multiplies the result. A rotated input x B, of d inputs, errs by at most d eps |x| |B| / 2. That divided by a
+# lengthscale bounds the change of a factor, for each of the two rows.
 kernel_value_error <- function(kernel, ...) {
   leaves <- as_sum(kernel)$leaves
+  effects <- max(1, vapply(Filter(is_group, leaves), table_rows, 0))
+  x <- if (effects > 1 || !is.null(rotation_of(kernel))) rbind(...)
   units <- vapply(leaves, function(leaf) {
+    by <- leaf$rotation
+    moved <- if (NROW(x) && !is.null(by)) {
+      rates <- leaf$rate %||% (1 / rep_len(leaf$lengthscale %||% Inf, length(leaf$inputs)))
+      size <- abs(x[, by$inputs, drop = FALSE]) %*% abs(by$by)
+      length(by$inputs) * max(size %*% rates[match(by$inputs, leaf$inputs)])
+    }
     # Points on the unit circle err by eps, which moves the exponent by eps times their distance / lengthscale^2.
     chord <- if (identical(leaf$profile, "periodic")) 4 * sqrt(length(leaf$inputs)) / leaf$lengthscale else 0
     signed <- leaf$profile %in% varying_profiles || isTRUE(leaf$correlation %in% c("full", "given"))
-    if (signed || chord > 4) (6 + length(leaf$inputs)) * max(leaf$degree, 1) + chord else 0
+    sum(moved, if (signed || chord > 4) (6 + length(leaf$inputs)) * max(leaf$degree, 1) + chord)
   }, 0)
-  effects <- max(1, vapply(Filter(is_group, leaves), table_rows, 0))
   apart <- change_leaves(kernel, function(leaf) if (is_group(leaf)) replace(leaf, "correlation", "given") else leaf)
-  x <- if (effects > 1) rbind(...)
   ratio <- if (NROW(x)) effects * kernel_diagonal(apart, x) / kernel_diagonal(kernel, x)
   max(ratio, 1, na.rm = TRUE) * (4 + sum(units)) * .Machine$double.eps
 }

@@ -58,8 +58,7 @@ as_kernel <- function(kernel) {
 
 change_leaves <- function(kernel, f) {
   if (!is.null(kernel$engine)) kernel <- as_kernel(kernel)
-  if (is.null(kernel$leaves)) return(f(kernel))
-  replace(kernel, "leaves", list(lapply(kernel$leaves, f)))
+  if (is.null(kernel$leaves)) f(kernel) else replace(kernel, "leaves", list(lapply(kernel$leaves, f)))
 }
 
 has_one_factor <- function(kernel) length((if (is.null(kernel$engine)) kernel else kernel$kernel)$leaves) <= 1L
@@ -137,8 +136,7 @@ scale_kernel <- function(kernel, by = 1, over = 1) {
     return(kernel)
   }
   scaled <- function(part) if (is.null(part$variance)) part else replace(part, "variance", part$variance * by / over)
-  if (is.null(kernel$leaves)) return(scaled(kernel))
-  replace(kernel, "terms", list(lapply(kernel$terms, scaled)))
+  if (is.null(kernel$leaves)) scaled(kernel) else replace(kernel, "terms", list(lapply(kernel$terms, scaled)))
 }
 
 has_profile <- function(kernel, profiles) {

@@ -295,6 +295,5 @@ practical_range <- function(column, kernel, d) {
     native_kernel_matrix(kernel, matrix(0, 1L, d), t(z))[1L] / total_variance(kernel) - 0.05
   }
   ends <- log(range(kernel_lengths(kernel, d))) + c(-5, 12)
-  if (!all(is.finite(ends)) || share(ends[2L]) > 0) return(Inf)
-  exp(stats::uniroot(share, ends, tol = 1e-8)$root)
+  if (!all(is.finite(ends)) || share(ends[2L]) > 0) Inf else exp(stats::uniroot(share, ends, tol = 1e-8)$root)
 }

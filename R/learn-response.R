@@ -24,8 +24,7 @@ response_stage <- function(data, asked, state) {
   state$open <- identical(asked$transform, "auto") && c(open$plain, "rows")[1L] == "rows"
   first <- open$transforms[[1L]]
   lambda_is_open <- !is.null(first) && is.na(first$lambda)
-  choices <- max(length(open$transforms), length(open$trends))
-  if (choices == 1L && is.null(open$trends[[1L]]) && !lambda_is_open) {
+  if (max(length(open$transforms), length(open$trends)) == 1L && is.null(open$trends[[1L]]) && !lambda_is_open) {
     why <- switch(c(open$plain, "")[1L], groups = "there is no smooth part", data = "rows come from a source",
                   m = sprintf("%s was given", argument_for_points(asked)),
                   mean = "the coefficients of the given `mean` are in units of the response",

@@ -100,8 +100,7 @@ logLik.gp_fit <- function(object, REML = TRUE, ...) {
   bounds <- if (!open && evidence$is != "own model") {
     tryCatch(evidence_bounds(object), pfdtc_error_input = function(e) NULL) # evidence_bounds() may need the data
   }
-  to_maximum <- largest_evidence(object) - object$evidence
-  structure(evidence$value + to_maximum, df = object$df, nobs = stats::nobs(object),
+  structure(evidence$value + (largest_evidence(object) - object$evidence), df = object$df, nobs = stats::nobs(object),
             lower = bounds[["lower"]], upper = bounds[["upper"]], class = "logLik")
 }
 
@@ -348,6 +347,10 @@ update.gp_fit <- function(object, formula., ..., evaluate = TRUE) {
   } else if (!inherits(tryCatch(eval(call$formula, parent.frame()), error = identity), c("formula", "NULL"))) {
     call$formula <- stats::formula(object) # the name of the formula has another meaning here
   }
+  # Student's t noise that the fit chose stays where a new argument excludes the search for it. Only student() has a df.
+  excludes <- c("m", "tol", "inducing", "neighbours", "kernel", "approx", "offset", "center")
+  if (!is.null(object$likelihood$df) && is.null(call$family) && any(excludes %in% names(extras)))
+    call$family <- bquote(pfdtc::student(.(object$likelihood$df)))
   known <- names(extras) %in% names(call)
   for (name in names(extras)[known]) call[[name]] <- extras[[name]] # NULL removes the argument
   call <- with_home(as.call(c(as.list(call), extras[!known])), parent.frame())
@@ -357,8 +360,7 @@ update.gp_fit <- function(object, formula., ..., evaluate = TRUE) {
     call <- with_kept_rows(call, held)
     if (missing(formula.)) call$formula <- stats::formula(object)
   }
-  if (!isTRUE(evaluate)) return(call)
-  eval(call, frame_of_update(object, call, names(extras), parent.frame()))
+  if (!isTRUE(evaluate)) call else eval(call, frame_of_update(object, call, names(extras), parent.frame()))
 }
 
 # Returns the environment in which update() evaluates the call: `caller` if it has the variables of all old arguments.

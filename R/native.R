@@ -3,14 +3,6 @@
 
 engine <- new.env(parent = emptyenv())
 
-# Makes the engine use its own matrix products: R's reference BLAS takes four to six times as long (bench/README.md).
-start_engine <- function() {
-  engine$pid <- Sys.getpid()
-  engine$optimised_blas <- grepl("openblas|mkl|blis|accelerate|veclib|armpl|flexiblas|atlas|essl",
-                                 unname(extSoftVersion()["BLAS"]), ignore.case = TRUE)
-  native_own_products(own_lanes)
-}
-
 # native_own_products() lets the engine compute products and factorisations itself, in vectors of at most `lanes`
 # numbers, or by BLAS and LAPACK if `lanes` is 0. It returns the previous setting. The first setting is own_lanes.
 own_lanes <- 8L

@@ -350,7 +350,10 @@ knit_print.pfdtc_report <- function(x, ...) {
 }
 
 .onLoad <- function(libname, pkgname) {
-  start_engine()
+  engine$pid <- Sys.getpid()
+  engine$optimised_blas <- grepl("openblas|mkl|blis|accelerate|veclib|armpl|flexiblas|atlas|essl",
+                                 unname(extSoftVersion()["BLAS"]), ignore.case = TRUE)
+  native_own_products(own_lanes) # R's reference BLAS takes four to six times as long (bench/README.md)
   when_loaded("marginaleffects", function(...) { # adds "gp_fit" to the classes that the package accepts
     options(marginaleffects_model_classes = union(getOption("marginaleffects_model_classes"), "gp_fit"))
   })

@@ -234,7 +234,7 @@ mean_columns <- function(mean, data, argument = "mean") {
   labels <- attr(terms, "term.labels")
   refuse_if(length(attr(terms, "offset")), argument, deparse1(mean), "a formula without offset()")
   refuse_if(!attr(terms, "intercept"), argument, deparse1(mean), "a formula with its intercept",
-            hint = if (argument == "mean") "`center = FALSE` leaves the constant out.")
+            hint = if (argument == "mean") "For a line through 0 give kernel_linear() and center = FALSE.")
   labels <- sub("^`(.*)`$", "\\1", labels)
   unknown <- setdiff(labels, names)
   refuse_if(length(unknown), argument, sprintf("a formula with `%s`", unknown[1L]), "a formula of inputs",

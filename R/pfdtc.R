@@ -32,7 +32,7 @@
 #'   [tobit()], [tweedie()], [student()] or [gp_family()]. Default: by the response's type; numbers:
 #'   Gaussian, with outliers `student()`.
 #' @param approx `"laplace"` or `"vi"` (variational), for a `family` of one f.
-#' @param mean linear, as `~ x1` (if Gaussian). `~ 1`: chosen with `kernel`.
+#' @param mean `~ x1`: a + b x1 (if Gaussian). `~ 1`: chosen with `kernel`.
 #' @param transform `"log"` or `"yeojohnson"`, applied to the response; `"none"`; or `fit$transform` of another fit.
 #'   `"auto"` chooses, unless inducing points are requested (`"none"`).
 #' @param like a Gaussian fit whose model is taken; nothing is learned.

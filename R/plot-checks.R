@@ -146,8 +146,7 @@ bars_panel <- function(title, ylab, at, lwr, upr, labels, pch = 16) {
 # labels.
 choices_figure <- function(fit) {
   behind <- function(candidate, score, se, chosen) {
-    used <- is.finite(score)
-    d <- data.frame(candidate, behind = score - score[chosen][1L], se, chosen)[used, ]
+    d <- data.frame(candidate, behind = score - score[chosen][1L], se, chosen)[is.finite(score), ]
     `rownames<-`(d[order(d$behind), ], NULL)
   }
   r <- fit$response

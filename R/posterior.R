@@ -159,8 +159,7 @@ latent_at <- function(fit, x, joint = FALSE, p = posterior_of(fit), mean_only = 
     at$cov <- posterior_values(p, x, TRUE)$cov
     diag(at$cov) <- at$var
   }
-  if (inherits(p, "classes")) return(as_log_odds(at, fit$center))
-  c(in_response_units(fit, at, fit$center), at["noise"])
+  if (inherits(p, "classes")) as_log_odds(at, fit$center) else c(in_response_units(fit, at, fit$center), at["noise"])
 }
 
 in_response_units <- function(fit, p, shift = 0) {
@@ -298,6 +297,14 @@ rounding_growth <- function(m, n) (4 * (sqrt(m) + sqrt(n) + 4) + n / 64) * .Mach
 
 # Bounds the relative rounding error of v'(K - Q) v, where K - Q is the residual prior covariance.
 rounding_slack <- function(m, n) 4 * (m + sqrt(n) + 32) * .Machine$double.eps
+
+# Returns `b` with its allowances for rounding, b$growth and b$slack, enlarged if errors of kernel values at the rows
+# `...` may exceed b$unit.
+allowing_for <- function(b, ...) {
+  unit <- b$unit %||% (32 * .Machine$double.eps) # the allowances of rounding_growth() and rounding_slack() are above it
+  more <- max(1, kernel_value_error(b$model$kernel, ...) / unit)
+  replace(b, c("growth", "slack", "unit"), list(more * b$growth, more * b$slack, more * unit))
+}
 
 logdet <- function(C) 2 * sum(log(diag(C)))
 

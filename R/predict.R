@@ -355,5 +355,8 @@ check_asked <- function(response, ask) {
   refuse(ask$hyper_uncertainty && ask$interval == "conformal", "hyper_uncertainty", interval)
   refuse(other && ask$full_cov && ask$interval == "prediction", "full_cov", interval)
   if (type == "mean" && other && response$kind != "ordered") ask$type <- "response"
+  given <- response$reads != "own" || !is.na(response$expected(0, response$theta))
+  refuse_if(!given && ask$type %in% c("response", "loo"), "mean", "is missing in gp_family(); the mean is unknown",
+            hint = "Fit with `mean`, such as mean = ~ exp(f). type = \"link\" predicts f without it.")
   ask
 }

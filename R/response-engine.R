@@ -291,7 +291,8 @@ widest_odds <- function(var, q) {
 # Returns list(mean, square): the averages of the probabilities of two or three classes, and of their squares. The log
 # odds against the first class have the distribution N(mean, S). Let b be the log odds between the two classes for which
 # their variance is largest. The trapezoid rule averages over b, in steps of at most 4 times `step`. Given b,
-# logistic_moments() averages over the log odds of the third class, whose regression on b has slopes from 0 to 1.
+# logistic_moments() averages over the log odds of the third class, whose regression on b has slopes from 0 to 1. Logs
+# of averages have a relative error of about 1e-6, except that of a third class with an average below 1e-6.
 wide_moments <- function(mean, S, step) {
   q <- length(mean)
   D <- rbind(0, diag(q))
@@ -301,9 +302,11 @@ wide_moments <- function(mean, S, step) {
   widest <- which.max(var)
   sd <- sqrt(var[widest])
   pair <- pairs[, widest]
-  z <- seq(-6.6, 6.6, length.out = 1 + ceiling(13.2 / min(step, max(4 * step / sd, 1e-4))))
+  middle <- sum(gaps[widest, ] * mean)
+  top <- 6.6 + min(sd, abs(middle) / sd, 30) # a small average has its mass at a z of up to sd and |middle| / sd
+  z <- seq(-top, top, length.out = 1 + ceiling(2 * top / min(step, max(4 * step / sd, 1e-4))))
   weight <- stats::dnorm(z) / sum(stats::dnorm(z))
-  b <- sum(gaps[widest, ] * mean) + sd * z
+  b <- middle + sd * z
   rest <- third <- list(mean = 1, square = 1) # two classes have no third one: `-pair` below is then empty
   if (q == 2L) {
     c <- D[-pair, ] - D[pair[2L], ]

@@ -100,9 +100,7 @@ ordinal_row <- function(noise, link) {
                  why = "inputs change the odds of single classes in ways that this family does not allow"),
     up = function(y, theta) cut_points(theta)[pmin(pmax(y, 0), length(theta) + 2) + 1],
     down = function(t, theta) findInterval(t, cut_points(theta), left.open = TRUE),
-    ends = function(sites, theta) {
-      list(L = cut_points(theta)[sites$y], U = cut_points(theta)[sites$y + 1], scale = 1)
-    },
+    ends = function(sites, theta) list(L = cut_points(theta)[sites$y], U = cut_points(theta)[sites$y + 1], scale = 1),
     expected = function(f, theta) 1 + Reduce(`+`, lapply(c(0, cumsum(theta)), function(c) 1 - e$cdf(c - f))))
 }
 
@@ -166,7 +164,7 @@ has_ends <- function(response) response$reads %in% c("times", "censored")
 #' differ between rows, use a `Surv` response.
 #' @param scale,... the scale \eqn{s}; for `tobit()` the noise sd, in units of the response. Default: learned. `...` is
 #'   not used.
-#' @param left,right limits, `left` below `right`. A response at or beyond a limit is censored at the limit.
+#' @param left,right limits, one of them finite, `left` below `right`. A response beyond a limit is censored at it.
 #' @return An object of class `pfdtc_family`.
 #' @source Kalbfleisch and Prentice (2002), *The Statistical Analysis of Failure Time Data*, section 3; Tobin (1958),
 #'   Econometrica 26.
@@ -197,9 +195,8 @@ lognormal <- function(scale = NULL) new_family("lognormal", "log", theta = posit
 #' @export
 tobit <- function(left = -Inf, right = Inf, scale = NULL, ...) {
   check_dots_empty()
-  number <- function(v, name) check_number(v, name, "a number", function(v) TRUE)
-  left <- number(left, "left")
-  right <- number(right, "right")
+  left <- check_number(left, "left", "a number", is.numeric)
+  right <- check_number(right, "right", "a number", is.numeric)
   if (left >= right) abort_input("left", sprintf("is %s, but must be below `right`, %s", format(left), format(right)))
   new_family("tobit", "identity", theta = positive_or_null(scale, "scale"), ends = c(left, right))
 }
@@ -220,7 +217,7 @@ tobit <- function(left = -Inf, right = Inf, scale = NULL, ...) {
 #' @param curvature a function of `lower`, `upper` and `y` that returns `list(lower, upper)`: bounds on minus the second
 #'   derivative for `f` between `lower` and `upper`.
 #' @param expected a formula in `f` and `y`: a positive weight for the mode search if the log density is not concave.
-#' @param mean a formula in `f` for the mean response (else `NA`).
+#' @param mean a formula in `f` for the mean response, needed to predict it.
 #' @param support a function of `y` that returns `TRUE` for possible responses.
 #' @param family [poisson()], [nb()], `Gamma("log")`, [tweedie()], [student()] or a `gp_family()`.
 #'   Parameters to learn are checked at 1.
@@ -256,6 +253,8 @@ gp_family <- function(log_density, parameters = list(), concave = TRUE, kappa = 
   known <- parameters[!is.na(parameters)]
   if (length(known)) check_positive(known, "parameters")
   if (!is.null(kappa)) kappa <- check_at_least_0(kappa, "kappa")
+  refuse_if(!is.null(curvature) && !is.function(curvature), "curvature", describe(curvature), "a function")
+  refuse_if(!is.null(support) && !is.function(support), "support", describe(support), "a function of `y`")
   names <- c("f", "y", names(parameters))
   whole <- expression_of(log_density, "log_density", names)
   terms <- terms_of_sum(whole)
@@ -331,8 +330,7 @@ program_of <- function(e, values) {
   }
   if (is.name(e)) return(program_steps[[as.character(e)]])
   operator <- as.character(e[[1L]])[1L]
-  if (operator == "(") return(program_of(e[[2L]], values))
-  if (operator == "+" && length(e) == 2L) return(program_of(e[[2L]], values))
+  if (operator == "(" || operator == "+" && length(e) == 2L) return(program_of(e[[2L]], values))
   if (operator == "-" && length(e) == 2L) operator <- "negate"
   wanted <- if (operator %in% c("+", "-", "*", "/", "^")) 3L else 2L
   refuse_if(!operator %in% names(program_steps)[-(1:3)] || length(e) != wanted, "log_density",

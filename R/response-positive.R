@@ -59,9 +59,7 @@ truncated_row <- list(
   name = "truncated_poisson", label = "zero-truncated Poisson", call = "truncated_poisson()", links = "log",
   mean_link = "above_0", reads = "counts", from = 1, discrete = TRUE, site = "positive",
   ratio = function(theta) c("ratio of Poisson rates" = 1), constant = function(y, size, theta) -lgamma(y + 1),
-  start = function(sites, w) {
-    log(rate_of(max(sum(w * sites$y) / sum(w + 0 * sites$y), 1.05))) - mean(sites$offset)
-  },
+  start = function(sites, w) log(rate_of(max(sum(w * sites$y) / sum(w + 0 * sites$y), 1.05))) - mean(sites$offset),
   cdf = function(y, mean, size, theta) cdf_above_0(y, rate_of(mean)),
   limit = function(u, y, size, theta, link) {
     bisect(function(f) cdf_above_0(y, exp(f)) > stats::pnorm(-u), 0 * y - 700, 0 * y + 700)

@@ -215,12 +215,10 @@ read_binomial <- function(response, weights, argument, n) {
   }
   levels <- NULL
   if (is.character(response)) response <- factor(response)
+  if (is.logical(response)) response <- factor(response, c(FALSE, TRUE))
   if (is.factor(response)) {
     levels <- check_classes(base::levels(response), argument, FALSE)
     response <- as.double(response == levels[2L])
-  } else if (is.logical(response)) {
-    levels <- c("FALSE", "TRUE")
-    response <- as.double(response)
   }
   y <- read_numbers(response, argument, n, function(y) y >= 0 & y <= 1,
                     "two classes, shares of successes between 0 and 1, or cbind(successes, failures)")

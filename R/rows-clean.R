@@ -78,7 +78,11 @@ clean_rows <- function(x, response, name, weights, offset, labels, center, scale
   kind <- as_response(likelihood)$kind
   if (is.factor(response) && kind %in% drops) response <- droplevels(response)
   read <- c(read_response(likelihood, response, weights, name, nrow(x)), ordered = is.ordered(response))
-  refuse_if(response_row(likelihood)$reads == "positive" && all(read$y == 0), name, "is 0 in all rows")
+  reads <- response_row(likelihood)$reads
+  refuse_if(reads == "positive" && all(read$y == 0), name, "is 0 in all rows")
+  refuse_if(reads == "censored" && !inherits(response, "Surv") && !any(is.finite(likelihood$ends)), "family",
+            "= tobit() has no limit, so no response would be censored",
+            hint = "Give a limit, as in tobit(left = 0), or a Surv response. Leave out `family` for normal noise.")
   means <- is.numeric(center) && all(is.finite(center)) # a mean, or one for each of several classes
   if (!means || !length(center) %in% c(1L, if (kind == "labels") length(read$levels))) check_flag(center, "center")
   with_sites(clean_data(x, read$response, name, read$weight, NULL, labels, FALSE, FALSE, merge = FALSE), read, offset)
@@ -114,7 +118,7 @@ clean_data <- function(x, response, name, weights, offset, labels, center, scale
 # Returns rows with a response in the units of `fit` (its centre and scale), without rows of weight 0: list(x, y,
 # weights, n, center, scale, shift, offset_squares = sum w offset^2). `given` is list(x, response, w, offset).
 cleaned <- function(fit, given) {
-  keep <- (given$w %||% TRUE) > 0
+  keep <- rep_len(given$w %||% 1, length(given$response)) > 0
   y <- ((given$response - (given$offset %||% 0))[keep] - fit$center) / fit$scale
   list(x = given$x[keep, , drop = FALSE], y = y, weights = given$w[keep], n = length(y), center = fit$center,
        scale = fit$scale, shift = list(constant = 0, rows = 0, ss = 0), offset_squares = offset_squares(given))

@@ -56,8 +56,7 @@ on_sphere <- function(x) structure(x + 0, class = "pfdtc_sphere")
 
 #' @export
 `[.pfdtc_sphere` <- function(x, i, j, ..., drop = TRUE) {
-  if (nargs() == 2L || !missing(j)) return(NextMethod())
-  on_sphere(unclass(x)[i, , drop = FALSE])
+  if (nargs() == 2L || !missing(j)) NextMethod() else on_sphere(unclass(x)[i, , drop = FALSE])
 }
 
 # Returns longitude and latitude of points on the sphere. Longitudes are within 180 degrees of `middle`.

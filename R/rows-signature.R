@@ -193,8 +193,7 @@ signature_of <- function(parts, center) {
 
 # Returns TRUE if two fits have data with equal sums, see data_signature(), and equal rows, if both fits keep them.
 same_data <- function(a, b) {
-  if (!same_sums(a$signature, b$signature)) return(FALSE)
-  is.null(a$data) || is.null(b$data) || same_rows(a$data, b$data)
+  same_sums(a$signature, b$signature) && (is.null(a$data) || is.null(b$data) || same_rows(a$data, b$data))
 }
 
 # Returns TRUE if two signatures list(sums, size) agree up to rounding errors, which are relative to `size`.

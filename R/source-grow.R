@@ -58,10 +58,10 @@ drop_rows <- function(fit, rows) {
   fit <- check_growing(fit)
   check_given("rows", "Give numbers of rows, or the rows if the fit keeps none.")
   if (is.null(fit$data)) {
-    refuse_if(is.numeric(rows) && is.null(dim(rows)), "rows", describe(rows), "a data frame with the rows to remove",
-              hint = "Row numbers are those of the data, which the fit does not have.")
-    refuse_if(is_source(rows), "rows", describe(rows), "a data frame with the rows to remove")
-    return(with_sums(fit, added_rows(fit, rows), -1))
+    refuse_if(is_source(rows) || is.numeric(rows) && is.null(dim(rows)), "rows", describe(rows),
+              "a data frame with the rows to remove",
+              hint = if (is.numeric(rows)) "Row numbers are those of the data, which the fit does not have.")
+    return(with_sums(fit, naming_argument("rows", added_rows(fit, rows)), -1))
   }
   n <- length(fit$data$response)
   refuse_if(!is.numeric(rows) || anyNA(rows) || any(rows < 1 | rows > n | rows != round(rows)), "rows", describe(rows),

@@ -202,6 +202,66 @@ test_that("certificates allow for correlated effects of a group that almost canc
   }
 })
 
+# Returns a violation, above 0, of the certificate `r` by the exact mean and sd.
+beyond <- function(r, mean, sd) {
+  max(r$mean_lower - mean, mean - r$mean_upper, r$sd_lower - sd, sd - r$sd_upper)
+}
+
+test_that("certificates allow for rotated inputs x B, which lose digits where x is far from 0", {
+  at <- 2^26
+  u <- with_seed(3, cbind(sample(-20:20, 40), sample(-20:20, 40)) / 8)
+  new <- with_seed(4, cbind(sample(-20:20, 5), sample(-20:20, 5)) / 8)
+  y <- with_seed(5, stats::rnorm(40))
+  by <- matrix(c(1 / 3, -0.7, 0.9, 1.1), 2) # x B rounds, but not differences of x
+  kernel <- replace(kernel_matern(1 / 2, c(0.8, 1.2), 1, inputs = 1:2), "rotation", list(list(inputs = 1:2, by = by)))
+  k <- function(u, v) {
+    d <- function(j) outer(drop(u %*% by[, j]), drop(v %*% by[, j]), "-") / c(0.8, 1.2)[j]
+    exp(-sqrt(d(1)^2 + d(2)^2))
+  }
+  P <- k(u, u) + diag(0.01, 40)
+  mean <- drop(k(new, u) %*% solve(P, y))
+  sd <- sqrt(1 - rowSums(k(new, u) * t(solve(P, k(u, new)))))
+  fit <- function(...) {
+    pfdtc(at + u, y, kernel = kernel, noise = 0.01, hyper = "fixed", center = FALSE, scale = FALSE, ...)
+  }
+  for (made in list(fit(), fit(m = 40))) {
+    r <- certify(made, at + new, "fast")
+    expect_gt(max(abs(r$mean - mean)), 1e-9) # the digits are lost
+    expect_lte(beyond(r, mean, sd), 0)
+    expect_lt(max(r$mean_upper - r$mean_lower), 1)
+  }
+  # Laplace's approximation with W = 100 at all rows is the Gaussian posterior.
+  family <- gp_family(~ -50 * (y - f)^2, kappa = 0)
+  laplace <- pfdtc(at + u, y, kernel = kernel, hyper = "fixed", family = family, center = 0, m = 40)
+  expect_lte(beyond(certify(laplace, at + new, "fast"), mean, sd), 0)
+})
+
+test_that("certificates allow for effects that almost cancel at new rows alone", {
+  n <- 40
+  d <- with_seed(6, data.frame(a = sample(1:9, n, TRUE), b = sample(1:9, n, TRUE), g = factor(rep(1:4, n / 4))))
+  d$y <- with_seed(7, stats::rnorm(n))
+  for (at in 2^c(18, 44)) {
+    new <- data.frame(a = at + c(1, 3), b = at + c(0, 5), g = factor(c(1, 3), 1:4))
+    group <- kernel_group(~ g, ~ 0 + a + b, variance = 1, scale = 1)
+    group$parameters <- 12 * at # effects of a and b have the correlation -cos(angle), almost -1
+    angle <- pi / (1 + group$parameters)
+    kernel <- kernel_matern(3 / 2, 3, 1, inputs = ~ a) + group
+    k <- function(r, s) {
+      d <- sqrt(3) * abs(outer(r$a, s$a, "-")) / 3
+      (1 + d) * exp(-d) + outer(r$g, s$g, "==") * (outer(r$a - r$b, s$a - s$b) + 2 * sin(angle / 2)^2 *
+                                                     (outer(r$a, s$b) + outer(r$b, s$a)))
+    }
+    P <- k(d, d) + diag(n)
+    mean <- drop(k(new, d) %*% solve(P, d$y))
+    sd <- sqrt(diag(k(new, new)) - rowSums(k(new, d) * t(solve(P, k(d, new)))))
+    fit <- function(...) pfdtc(y ~ a + b, d, kernel = kernel, hyper = "fixed", ...)
+    normal <- gp_family(~ -(y - f)^2 / 2, kappa = 0) # Laplace's approximation is then exact
+    for (made in list(fit(noise = 1, m = 9, center = FALSE, scale = FALSE), fit(family = normal, m = n, center = 0))) {
+      expect_lte(beyond(certify(made, new, "fast"), mean, sd), 0)
+    }
+  }
+})
+
 test_that("if s2 is below the rounding errors of G, only the prior bounds hold", {
   p <- tight_problem(0.5, 1, 1e-3, 0.3)
   for (inner in c(0.3, 0.9, 2, 1e3)) {

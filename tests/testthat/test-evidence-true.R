@@ -56,7 +56,7 @@ test_that("more points narrow the bracket to that of the exact GP", {
 
 test_that("with Gaussian responses both ends are the value, and other fits are refused", {
   d <- with_seed(1, data.frame(x = stats::runif(15), y = stats::rnorm(15)))
-  normal <- pfdtc(y ~ x, d, family = tobit(scale = 0.6), kernel = kernel_se(0.4, 1), hyper = "fixed", center = 0)
+  normal <- pfdtc(y ~ x, d, family = tobit(-9, scale = 0.6), kernel = kernel_se(0.4, 1), hyper = "fixed", center = 0)
   ends <- evidence_bounds(normal, true = TRUE)
   expect_equal(ends[["upper"]], ends[["lower"]], tolerance = 1e-6)
   expect_equal(ends[["lower"]], normal$evidence, tolerance = 1e-6)

@@ -229,7 +229,9 @@ test_that("responses that are no hurdle are refused by name", {
   refused(gp_hurdle(as.numeric(seq_along(y) == 3) ~ x, d), "one row")
   refused(gp_hurdle(I(z * 1e150) ~ x, d), "e\\+150")
   refused(gp_hurdle(~ x, d), "response")
+  refused(gp_hurdle(y ~ x, d, subset = x > 1e9), "has no rows")
   fit <- fixed_hurdle(y ~ x, hurdle_data())
+  refused(predict(fit, data.frame(x = 1, y = -1), type = "density"), "-1")
   refused(predict(fit, type = "link"), "type")
   refused(predict(fit, type = "zero", interval = "prediction"), "interval")
   refused(predict(fit, d, se = TRUE), "se")
@@ -293,11 +295,14 @@ test_that("information criteria of hurdles have unique names, and methods for on
   for (of in list(nlme::ranef, nlme::VarCorr, nlme::fixef)) {
     expect_error(of(fit), "hurdle of two fits", class = "pfdtc_error_input")
   }
+  expect_output(print(fit), "Fit `zero` models P(y > 0), the probability of a response above 0", fixed = TRUE)
   expect_error(compare_fits(fit, newdata = fit$data), "hurdle of two fits", class = "pfdtc_error_input")
   expect_input_error(drop1(fit), "fit") # the argument of drop1() is `object`, so the error has the user's words
   days <- fit
   expect_input_error(anova(days, fit), "days")
   expect_input_error(rstandard(days), "days")
+  skip_if_not_installed("performance")
+  expect_error(performance::model_performance(fit), "hurdle of two fits", class = "pfdtc_error_input")
 })
 
 test_that("update() of a hurdle finds the data of the function that made it", {

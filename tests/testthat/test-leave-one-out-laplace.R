@@ -183,7 +183,7 @@ test_that("scores and PIT leave out the rows that have leverage 1 up to rounding
   fit_with <- function(d, family, weights) {
     pfdtc(y ~ x, d, family = family, kernel = kernel_se(1, 1), hyper = "fixed", weights = weights, center = FALSE)
   }
-  for (family in list(poisson(), student(4, 0.3), tobit(scale = 0.3))) {
+  for (family in list(poisson(), student(4, 0.3), tobit(-1, scale = 0.3))) {
     fit <- fit_with(d, family, c(1e16, rep(1, 7)))
     expect_message(loo <- predict(fit, type = "loo_latent", se.fit = TRUE), "leverage 1")
     lost <- is.nan(unname(loo$fit))

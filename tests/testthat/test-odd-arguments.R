@@ -165,6 +165,7 @@ test_that("errors name the cause and what helps", {
   expect_input_error(counts(transform = "log"), "family Poisson. Leave it out: the family describes")
   expect_input_error(pfdtc(y ~ (x | 1), d), "(x | 1), without a grouping variable")
   expect_input_error(gp_dtc(y ~ x + (1 | g), d, kernel = kernel_se(1, 1), noise = 1, hyper = "fixed"), "out `hyper`")
+  expect_input_error(pfdtc(y ~ x, d, mean = ~ x - 1), "For a line through 0 give kernel_linear() and center = FALSE.")
   expect_input_error(gp_hurdle(cbind(y, x) ~ x, d), "one for each row; it is a 9 x 2")
   fit <- gp_dtc(y ~ x, d, m = 3, kernel = kernel_matern(1 / 2, 1, 1), noise = 1, hyper = "fixed")
   expect_input_error(certify(fit, reference = counts()), "by reference() or gp_dtc(); it is a fit by pfdtc()")

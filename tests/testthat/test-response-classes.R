@@ -214,6 +214,19 @@ test_that("average probabilities of many classes are sums over the points of the
   }
 })
 
+test_that("averages over wide log odds are accurate also for classes that are nearly impossible", {
+  for (sd in c(4.5, 8, 15)) for (mean in c(-30, -60, -200)) {
+    f <- seq(mean - 10 * sd, mean + sd^2 + 10 * sd, by = 0.01)
+    log_terms <- stats::plogis(f, log.p = TRUE) + stats::dnorm(f, mean, sd, log = TRUE)
+    truth <- max(log_terms) + log(0.01 * sum(exp(log_terms - max(log_terms))))
+    two <- class_moments(list(mean = matrix(mean), var = matrix(sd^2)))$mean
+    expect_equal(log(two[2]), truth, tolerance = 1e-6)
+    # A third class far below both changes nothing.
+    three <- class_moments(list(mean = cbind(mean, -1e4), var = matrix(c(sd^2, 0, 0, 1), 1)))$mean
+    expect_equal(log(three[2]), truth, tolerance = 1e-6)
+  }
+})
+
 test_that("averages over wide log odds of three classes are probabilities with the sum 1", {
   for (variance in c(100, 1e3)) for (third in c(-50, 5, 80)) {
     f <- list(mean = matrix(c(-third, third), 1L), var = matrix(variance * c(1, 0.9, 0.9, 1), 1L))

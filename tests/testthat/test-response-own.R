@@ -31,6 +31,16 @@ test_that("Poisson counts by an expression are those of the package", {
   expect_equal(predict(variational, new), predict(fixed(n ~ x, poisson(), approx = "vi"), new), tolerance = 1e-6)
 })
 
+test_that("without a formula for the mean, f is predicted and the mean response is refused with what to give", {
+  own <- fixed(n ~ x, gp_family(~ y * f - exp(f) - lgamma(y + 1)))
+  expect_true(all(is.finite(predict(own, type = "link"))))
+  ask_mean <- list(function() predict(own, own_data()[1:3, ], type = "mean"), function() predict(own, type = "loo"),
+                   function() predict(own, type = "response"), function() fitted(own), function() residuals(own))
+  for (ask in ask_mean) expect_input_error(ask(), "Fit with `mean`, such as mean = ~ exp(f).")
+  expect_output(print(summary(own)), "Leave-one-out +mean negative log predictive density")
+  expect_true(is.finite(cross_validate(own, folds = 3, hyper = "held")$nlpd[1]))
+})
+
 test_that("parameters are learned as those of the package", {
   family <- gp_family(~ k * log(k) - lgamma(k) + (k - 1) * log(y) - k * (y * exp(-f) + f), parameters = list(k = NA),
                       kappa = 1, support = function(y) y > 0)
@@ -49,6 +59,11 @@ test_that("parameters without names are refused, also if they are no numbers", {
   for (odd in list(list(2, k = 3), list(y = 2), list(f = NA))) {
     expect_input_error(gp_family(~ y * f - k * exp(f), odd), "empty, `f` or `y`")
   }
+})
+
+test_that("support and curvature must be functions", {
+  expect_input_error(gp_family(~ y * f - exp(f), support = 0), "`support` must be a function of `y`; it is 0")
+  expect_input_error(gp_family(~ y * f - exp(f), curvature = "W"), "`curvature` must be a function; it is \"W\"")
 })
 
 test_that("a log density that is not concave takes steps by its weight", {

@@ -246,7 +246,7 @@ test_that("the same seed gives the same fit, and a search that ends early return
 
 test_that("a constant response is refused where noise or a shape is learned, and named", {
   d <- data.frame(x = 1:8, flat = 2)
-  for (family in list(tobit(), student(), stats::Gamma("log"), tweedie(), lognormal())) {
+  for (family in list(tobit(0), student(), stats::Gamma("log"), tweedie(), lognormal())) {
     expect_error(pfdtc(flat ~ x, d, family = family, kernel = kernel_se()), "`flat` is constant",
                  class = "pfdtc_error_input")
   }

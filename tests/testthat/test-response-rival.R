@@ -154,6 +154,18 @@ test_that("one wrong response makes Student's t noise likelier, and f follows th
   expect_identical(robust$response$candidate, c("gaussian()", "student()"))
 })
 
+test_that("Student's t noise stays in an update that excludes the search for it, unless the family is given", {
+  withr::local_options(pfdtc.transform = "auto")
+  found <- with_seed(2, suppressMessages(pfdtc(y ~ x, typo)))
+  expect_identical(name_of(found), "student")
+  fewer <- update(found, m = 20)
+  expect_identical(fewer$likelihood[c("name", "df")], found$likelihood[c("name", "df")])
+  # Normal noise, of which m = 20 alone would make the response of 40 a part, has an sd of 2.8.
+  expect_lt(sqrt(mean((predict(fewer, typo[-17, ]) - sin(2 * typo$x[-17]))^2)), 0.06)
+  expect_identical(name_of(suppressMessages(update(found, m = 20, family = gaussian()))), "gaussian")
+  expect_identical(name_of(suppressMessages(update(found, noise = ~ 1))), "gaussian")
+})
+
 test_that("errors of f help to find Student's t noise, because heavy tails of normal noise have similar densities", {
   many <- with_seed(21, {
     d <- data.frame(x = stats::runif(120, -2, 2))

@@ -88,7 +88,7 @@ test_that("a normal response without censoring is a Gaussian fit, and each row's
   skip_if_not_installed("survival")
   d <- times_data(40)
   kernel <- kernel_se(c(1, 1), 2)
-  tobit_fit <- pfdtc(time ~ a + b, d, family = tobit(scale = 0.8), kernel = kernel, hyper = "fixed",
+  tobit_fit <- pfdtc(time ~ a + b, d, family = tobit(-1, scale = 0.8), kernel = kernel, hyper = "fixed",
                      center = mean(d$time))
   plain <- pfdtc(time ~ a + b, d, kernel = kernel, noise = 0.64, hyper = "fixed")
   expect_equal(predict(tobit_fit, d[1:5, ]), predict(plain, d[1:5, ]), tolerance = 1e-6)
@@ -100,6 +100,10 @@ test_that("a normal response without censoring is a Gaussian fit, and each row's
                          type = "interval2")
   by_surv <- pfdtc(ends ~ a + b, limited, family = tobit(), kernel = kernel, hyper = "fixed")
   expect_equal(predict(by_limit, d[1:5, ]), predict(by_surv, d[1:5, ]))
+  # Without limits, numbers would all count as uncensored.
+  for (none in list(tobit(), tobit(scale = 0.8), "tobit")) {
+    expect_input_error(pfdtc(time ~ a + b, limited, family = none), "no limit, so no response would be censored")
+  }
 })
 
 test_that("a linear mean with a vague kernel is close to survreg()", {

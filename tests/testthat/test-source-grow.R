@@ -152,6 +152,8 @@ test_that("rows that cannot be added or removed are refused by name", {
   strange <- d[1:50, ]
   strange$w <- 1e4
   refused(drop_rows(fit, strange), "")
+  refused(drop_rows(fit, d["a"]), "^`rows` lacks") # the argument's own name
+  for (change in list(add_rows, drop_rows)) expect_identical(nobs(change(fit, d[0, ])), nobs(fit))
   refused(drop_rows(fit, rows_blocks(function() NULL, function() NULL, columns = names(d))), "rows")
   kept <- small_fit(d, control = list(maxit = 0))
   refused(drop_rows(kept, 0), "")
