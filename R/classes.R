@@ -254,15 +254,16 @@ averaged_bounds <- function(b, odds, trace, S, left, prior, reach) {
   v <- variance_range(b, sum_of(S$lo$S), sum_of(S$hi$S), q * left, q * prior, q * b$slack * b$most)
   D <- pmax(v$upper - trace, 0) + pmax(v$upper - v$lower, 0) + q * b$slack * pmax(b$most, prior) + b$growth * trace
   p <- class_moments(odds)$mean
+  draws <- class_points[["draws"]]
   # `room` estimates the integration error of p: the difference from a grid with twice the step or, for random points, 4
-  # standard errors (from 8 parts of the points) and, if f is wide, a tail of probability 4 / class_draws they may miss.
+  # standard errors (from 8 parts of the points) and, if f is wide, a tail of probability 4 / draws they may miss.
   room <- if (q <= 2L) {
     abs(p - class_moments(odds, 0.6)$mean) + 1e-10 + 1e-4 * (widest_odds(odds$var, q) > 1e4)
   } else {
-    total <- Reduce(`+`, lapply(split(seq_len(class_draws), rep(1:8, each = class_draws / 8)), function(unit) {
+    total <- Reduce(`+`, lapply(split(seq_len(draws), rep(1:8, each = draws / 8)), function(unit) {
       (class_moments(odds, unit = unit)$mean - p)^2
     }))
-    4 * sqrt(apply(total, 1L, max) / 56) + 4 / class_draws * pmin(1, trace / 16) + 0 * p
+    4 * sqrt(apply(total, 1L, max) / 56) + 4 / draws * pmin(1, trace / 16) + 0 * p
   }
   off <- reach / 4 + 0.1175 * D
   ratio <- exp(pmin(reach + D, 500))

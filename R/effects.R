@@ -150,7 +150,7 @@ effects_of <- function(factors) {
 relearned_variances <- function(factors, data, model, s) {
   if (is.null(factors$groupings)) return(factors)
   moves <- c(free_groups(model$kernel, s)[vapply(factors$groupings, function(g) as.character(g$term), "")],
-             !"noise" %in% not_learned(s) && factors$t < most_left * factors$n * factors$noise)
+             !"noise" %in% not_learned(s) && factors$t < effect_limits[["left"]] * factors$n * factors$noise)
   if (!any(moves)) return(factors)
   shift <- data$shift
   now <- NULL

@@ -151,9 +151,10 @@ points_and_start <- function(done, s) {
 
 # Returns a fit with nearest neighbours. posterior_on_points() returns the `factors` of its inducing points alone.
 construct_near <- function(data, done, s, state) {
-  # With more than near_training_rows rows, finding neighbours of training rows would take too long.
+  # With more than near_training["rows"] rows, finding neighbours of training rows would take too long.
   some <- s$posterior$neighbours
-  train <- if (nrow(data$x) <= near_training_rows) min(some, nrow(data$x) - 1L) else 0L
+  trained <- nrow(data$x) <= near_training[["rows"]] && !isTRUE(s$posterior$untrained)
+  train <- if (trained) min(some, nrow(data$x) - 1L) else 0L
   near <- posterior_stage(state, function() {
     if (has_own_levels(done$model$kernel)) {
       if (is.null(s$again$neighbours)) train <- min(train, default_neighbours)
@@ -168,8 +169,6 @@ construct_near <- function(data, done, s, state) {
     neighbours = s$posterior$neighbours, factors = NULL, evidence = evidence_of("near", done$model, data, near),
     jitter = near$jitter, near = near)))
 }
-
-near_training_rows <- 1e5
 
 # learn_stage(), free_parameters() and learn_hyper() learn hyperparameters. Their `s` is the element `learn` of a plan.
 

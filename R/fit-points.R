@@ -44,16 +44,12 @@ optimise_stage <- function(data, learned, z, s, state) {
                   c(result, list(z = found$z, natural = function(par) problem$natural(par)$z)))
     }, otherwise = now))
   }
-  steps <- s$steps
-  if (s$try_starts) {
-    begun <- better_start(data, rows, now, s, state)
-    now <- begun$now
-    steps <- begun$steps
-  }
+  begun <- if (s$try_starts) better_start(data, rows, now, s, state) else list(now = now, steps = s$steps)
+  now <- begun$now
   rounds <- if (is.null(s$joint)) 1L else 5L
   for (round in seq_len(rounds)) {
     before <- now
-    now <- optimise_points(rows, now, s, state, steps)
+    now <- optimise_points(rows, now, s, state, begun$steps)
     if (!is.null(state$stopped) || round == rounds) break
     now <- run_stage(state, "joint", {
       step <- learn_hyper(rows, now$z, now$model, s$joint, state, "hyper", maxit = 20L)
@@ -70,26 +66,22 @@ optimise_stage <- function(data, learned, z, s, state) {
 # Returns list(now, steps): the better result, and the limits of the remaining search. The second start must lower the
 # squared pF divergence by over 5, because the first start mostly wins in the end if both are close.
 better_start <- function(data, rows, now, s, state) {
-  left <- seconds_left(s$steps$max_seconds)
   few <- min(5L, s$steps$maxit %/% 20L)
-  begin <- function(now) {
-    optimise_points(rows, now, s, state, steps_left(s$steps, few, left()), label = "starting points")
-  }
+  begin <- function(now) optimise_points(rows, now, s, state, steps_left(few), label = "starting points")
+  steps_left <- function(maxit) replace(s$steps, "maxit", maxit)
   first <- begin(now)
-  second <- if (is.null(state$stopped) && left() > 0) null_if_failed({
+  second <- if (is.null(state$stopped) && in_time(s$steps)) null_if_failed({
     z <- run_stage(state, "start", start_points(data, now$model, s$m, "divergence", s$run)$z, otherwise = NULL)
     if (!is.null(z) && nrow(z) >= nrow(now$z)) begin(replace(now, c("z", "start"), list(z, "divergence")))
   })
-  if (is.null(second)) return(list(now = first, steps = steps_left(s$steps, s$steps$maxit - few, max(0, left()))))
+  if (is.null(second)) return(list(now = first, steps = steps_left(s$steps$maxit - few)))
   take_second <- isTRUE(second$value < first$value - 5 * now$model$noise^2) # `value` has the factor noise^2
   # Count evaluations from the worse start separately, because `trace` has only those from the better start.
   lost <- max(0L, nrow(if (take_second) first$trace else second$trace))
   state$evaluations["objective"] <- state$evaluations[["objective"]] - lost
   state$evaluations["other start"] <- lost
-  list(now = if (take_second) second else first, steps = steps_left(s$steps, s$steps$maxit - 2L * few, max(0, left())))
+  list(now = if (take_second) second else first, steps = steps_left(s$steps$maxit - 2L * few))
 }
-
-steps_left <- function(steps, maxit, max_seconds) replace(steps, c("maxit", "max_seconds"), list(maxit, max_seconds))
 
 # Moves the inducing points at fixed hyperparameters, until watch$after(z, jitter, value) is not NULL. For the auxiliary
 # distribution, aux_reference() uses the inducing points of `reference`, and aux_refresh() the latest ones.
@@ -178,10 +170,9 @@ look_at_held_out <- function(now, plan, state) {
 
 # Measures how much larger the log density of held-out rows is by the posterior rivals[[name]] than by the planned one.
 look_at_rival <- function(now, plan, state, name, sizes) {
-  now$look[name] <- list(NULL)
   gain <- run_stage(state, "trial", held_gains(merge_all_equal_rows(now$data), list(now[c("learned", "start")]), plan,
                                                rivals[[name]], sizes), otherwise = NULL)
-  if (!is.null(gain)) now$look[[name]] <- gain_summary(gain)
+  now$look[name] <- list(if (!is.null(gain)) gain_summary(gain))
   now
 }
 
@@ -253,6 +244,7 @@ compare_with_neighbours <- function(data, now, likelihood, plan, state) {
   on_points[around] <- alone$f - sites$offset
   on_points[held] <- p$mean
   learned <- learn_near_laplace(trial$x(around), on_points[around], sites, plan$learn, now$learned, state)
+  if (!in_time(plan$learn$steps)) return(now)
   promised <- gain_from_residuals(trial, held, around, on_points, learned$model$kernel, plan$run)
   if (mean(promised) < near_trial$residuals) {
     now$look$trial <- gain_summary(-promised)
@@ -261,13 +253,12 @@ compare_with_neighbours <- function(data, now, likelihood, plan, state) {
   z <- choose_points(data$x, min(near_trial$points, n), learned$model$kernel, "greedy", greedy_memory / 4,
                      control = plan$run)$z
   best <- raise_variances(trial, learned$model$kernel, utils::head(z, few_points), on_points,
-                          any(startsWith(plan$learn$free, "variance")))
+                          any(startsWith(plan$learn$free, "variance")), plan$learn$steps)
   gain <- score_alone - best$score
   if (!all(is.finite(gain))) return(now)
   now$look$trial <- gain_summary(gain)
   if (!isTRUE(mean(gain) < -near_trial$gain)) return(now)
-  learned$kernel <- best$kernel
-  learned$model <- new_model(best$kernel, 1)
+  learned[c("kernel", "model")] <- list(best$kernel, new_model(best$kernel, 1))
   if (likelihood$learned) { # the shape parameter theta is too small if learned at a mode that is too smooth
     first <- likelihood$theta[1L]
     logs <- log(first) + c(-1, 1) * log(near_trial$theta)
@@ -327,15 +318,16 @@ held_out_trial <- function(data, likelihood, center, held, around, run) {
   list(x = x, sites_of = sites_of, score = score, with_near = with_near)
 }
 
-# Returns the posterior that predicts held-out rows best. If `free`, raises kernel variances by factors near_trial$by.
-raise_variances <- function(trial, kernel, z, f, free) {
+# Returns the posterior that predicts held-out rows best. If `free`, raises kernel variances by factors near_trial$by,
+# until the time limit of `steps`.
+raise_variances <- function(trial, kernel, z, f, free, steps) {
   raise <- function(kernel) if (free) scale_kernel(kernel, near_trial$by) else kernel
   best <- tried <- trial$with_near(raise(kernel), z, f)
   for (i in seq_len(if (free) near_trial$raised - 1L else 0L)) {
     tried <- fallback_if_not_converged(trial$with_near(raise(tried$kernel), z, tried$f), NULL)
     apart <- tried$score - best$score
-    if (!isTRUE(mean(apart) > -se_of_mean(apart))) break
-    if (mean(apart) > 0) best <- tried
+    if (isTRUE(mean(apart) > 0)) best <- tried
+    if (!isTRUE(mean(apart) > -se_of_mean(apart)) || !in_time(steps)) break
   }
   best
 }

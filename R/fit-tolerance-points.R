@@ -213,8 +213,7 @@ try_points <- function(job, m, carrier, rows, last) {
   end <- look_now()
   now[names(end)] <- end
   if (is.null(end) && is.null(state$stopped)) {
-    now <- optimise_points(rows, now, s, state, steps_left(s$steps, maxit, max(0, job$left())),
-                           sprintf("inducing points, m = %d", nrow(z)), watch, reference)
+    now <- optimise_points(rows, now, s, state, s$steps, sprintf("inducing points, m = %d", nrow(z)), watch, reference)
     if (!watch$ended && is.null(state$stopped)) look_now()
   }
   if (is.null(best)) return(NULL)

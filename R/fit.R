@@ -12,9 +12,7 @@ gaussian_steps <- list(learn = function(...) learn_stage(...),
   points = function(now, plan, state) { # also measures the residual prior variance
     now$start <- points_stage(now$data, now$learned, plan$posterior, state)
     now$look$rho <- unexplained_share(now$data, now$learned, now$start)
-    if (!is.null(now$start$t)) {
-      now$look$left <- now$start$t / mean(kernel_diagonal(now$learned$model$kernel, utils::head(now$data$x, 1000L)))
-    }
+    now$look$left <- now$start$t / mean(kernel_diagonal(now$learned$model$kernel, utils::head(now$data$x, 1000L)))
     free_memory(now$data)
     now
   },
@@ -145,8 +143,7 @@ working_points <- function(data, learned, s, state) {
 
 # Makes the fit at the posterior mode. `near` (posterior with neighbours) and `start` (mode on z) may be known already.
 construct_laplace <- function(data, learned, z, plan, state, near = NULL, start = NULL) {
-  likelihood <- plan$learn$likelihood
-  likelihood$theta <- learned$theta
+  likelihood <- replace(plan$learn$likelihood, "theta", list(learned$theta))
   sites <- engine_sites(likelihood, data$sites, learned$center)
   if (response_of(plan$learn)$kind == "labels") check_size_of_classes(functions_of_f(likelihood), nrow(z), nrow(data$x))
   parts <- laplace_parts(data, sites, learned, z, plan$run, state, start, function(f) {
@@ -186,7 +183,7 @@ fit_to_tolerance <- function(data, asked, state) {
   started <- proc.time()[["elapsed"]]
   job <- list2env(list(data = data, goal = list(tol = asked$tol, quantile = asked$control$tol_quantile),
                        control = asked$control, state = state, candidates = list(), started = started))
-  job$left <- function() started + asked$control$max_seconds - proc.time()[["elapsed"]]
+  job$left <- function() asked$began + asked$control$max_seconds - proc.time()[["elapsed"]]
   job$late <- function() job$left() <= 0
   fit <- if (is.null(asked$likelihood)) search_plans(job, asked) else search_working(job, asked)
   best <- job$best

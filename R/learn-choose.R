@@ -53,6 +53,7 @@ candidates <- function(pool, s, theta, tell = function(what) NULL) {
   few <- pool$few
   shared <- NULL # the neighbours that all kernels share
   learn <- function(profile, ...) {
+    if (profile != "matern32" && proc.time()[["elapsed"]] >= pool$until) return(NULL)
     problem <- learning_problem(pool, s, profile)
     tell(problem$label)
     learned_model(problem, ...)
@@ -169,17 +170,17 @@ smoother_kernel <- function(tried, best) {
 #   log (marginal likelihood times prior) - 2 (1 - pool$fade) (number of parameters).
 # With few rows, priors are strong, and pool$fade is 1: no further penalty. `run` is the result of a search by the
 # Vecchia likelihood, and `line` that of search_beside_line(), if it was called before. With many rows only the linear
-# mean alone is tried, because a search for mean and kernel takes as long as one for the kernel. Up to `line_as_kernel`
-# rows, a linear mean alone is penalised like the kernel, because few functions are linear.
+# mean alone is tried, because a search for mean and kernel takes as long as one for the kernel. Up to
+# line_rule["as_kernel"] rows, a linear mean alone is penalised like the kernel, because few functions are linear.
 choose_line <- function(now, s, run, line = NULL) {
   pool <- now$problem$pool
-  if (pool$n < least_line_rows) return(now)
+  if (pool$n < line_rule[["least"]]) return(now)
   few <- pool$few
   alone <- linear_model(learning_problem(pool, s, "mean"))
   if (!few) now$value <- max(run$value, alone$value + value_of_some(now) - value_of_some(alone))
   if (!is.finite(now$value)) return(now) # the density could not be computed
   price <- parameter_nats * (1 - pool$fade)
-  counted <- function(model) max(model$parameters, if (pool$n <= line_as_kernel) now$parameters)
+  counted <- function(model) max(model$parameters, if (pool$n <= line_rule[["as_kernel"]]) now$parameters)
   judge <- function(model) list(score = price * counted(model) - model$value)
   beside <- function(tried) {
     if (!few) return(NULL)
@@ -187,7 +188,7 @@ choose_line <- function(now, s, run, line = NULL) {
     problem <- line$problem
     own <- line$run
     # Compute the exact likelihood only if, according to the Vecchia likelihood, the linear mean may help.
-    hoped <- list(value = now$value + own$value - run$value + mistaken_nats, parameters = sum(problem$free))
+    hoped <- list(value = now$value + own$value - run$value + line_rule[["mistaken"]], parameters = sum(problem$free))
     least <- judge(hoped)$score + hoped$value - tried[[best_of(tried)]]$score # the smallest value that would win
     if (isTRUE(least < hoped$value)) model_of_run(problem, learn_exactly(problem, own, least))
   }
@@ -196,7 +197,7 @@ choose_line <- function(now, s, run, line = NULL) {
     function(tried) {
       first <- tried$beside
       if (is.null(first) || profile == now$problem$profile || !now$problem$profile %in% by_roughness ||
-            tried$now$score - first$score < line_again) return(NULL)
+            tried$now$score - first$score < line_rule[["again"]]) return(NULL)
       best_from(learning_problem(pool, s, paste0(profile, "+mean")), list(first$theta), "whole")
     }
   })
@@ -236,13 +237,13 @@ linear_model <- function(problem) {
   model_of_run(problem, ascend(problem, problem$start, maxit = 50L, enough = 1e-3))
 }
 
-# Returns a model's log posterior density for all rows, extrapolated from the exact likelihood of line_rows rows, or
-# -Inf if this fails. The Vecchia likelihood is too low for long lengthscales, but line_rows rows have little
+# Returns a model's log posterior density for all rows, extrapolated from the exact likelihood of some rows, or
+# -Inf if this fails. The Vecchia likelihood is too low for long lengthscales, but line_rule["rows"] rows have little
 # information on short ones. So choose_line() takes the larger of both densities to decide about a linear mean.
 value_of_some <- function(model) {
   problem <- model$problem
   pool <- problem$pool
-  rows <- pool$take(line_rows)
+  rows <- pool$take(line_rule[["rows"]])
   now <- problem$at(model$theta)
   some <- list(x = pool$x[rows, , drop = FALSE], y = pool$y[rows], weights = pool$weights[rows])
   result <- native_exact_evidence(some, now, replace(problem$run, "threads", 1L)) # threads change no rounding

@@ -247,12 +247,15 @@ occam_penalty <- function(rows, s, found, start) {
 search_laplace <- function(rows, s, now, origin, state, tied) {
   if (is.na(now$value)) now$value <- Inf
   if (!is.null(state$stopped)) return(now)
+  if (!in_time(s$steps) && !is.null(state$so_far)) {
+    return(replace(now, c("convergence", "message"), list(2L, "`max_seconds` was reached")))
+  }
   now$tied <- tied
   step <- 0.1
-  pairs <- now$steps$pairs # L-BFGS steps of an earlier search, used if it had the same parameters
   for_parameters <- list(tied, kernel_parameters(now$kernel)[c("what", "leaf", "held")],
                          lengths(now[c("center", "theta")]))
-  if (!identical(now$steps$for_parameters, for_parameters)) pairs <- list()
+  # L-BFGS steps of an earlier search are used if it had the same parameters.
+  pairs <- if (identical(now$steps$for_parameters, for_parameters)) now$steps$pairs else list()
   enough <- function(par, value) { # ends the search if two steps gained little
     little <- last_values[1L] - value < laplace_sizes$gain
     last_values <<- c(last_values[2L], value)

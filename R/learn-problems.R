@@ -37,7 +37,7 @@ learning_problem <- function(pool, s, profile, little_noise = FALSE) {
   fade <- rep(pool$fade, last)
   composite <- length(kernel$leaves) > 1L
   if (!pool$few && !is_mean(kernel)) fade[which(variances)] <- if (composite) 1 else 4
-  if (pool$few) table$sd[variances & !table$keep] <- wide_variance_sd
+  if (pool$few) table$sd[variances & !table$keep] <- smooth_rule[["sd"]]
   if (season) fade[c(table$keep, TRUE)] <- 1
   of_noise <- if (season) season_noise else c(middle = 0.1, sd = 2)
   middle <- unit + c(table$middle, log(of_noise[["middle"]]))
@@ -269,10 +269,9 @@ pool_of_rows <- function(data, s) {
   n <- nrow(x)
   pool <- list(of = of, x = x, n = n, copies = data$copies, rank = sample.int(n), share = n / nrow(data$x),
                count = new.env(parent = emptyenv()), made = new.env(parent = emptyenv()), spreads = spreads_of(x),
-               fade = prior_share(n, ncol(x)), until = proc.time()[["elapsed"]] + s$steps$max_seconds)
+               fade = prior_share(n, ncol(x)), until = s$steps$until)
   first <- min(n, learning_sizes$first)
-  early <- which(pool$rank <= first)
-  early <- early[order(pool$rank[early])]
+  early <- order(pool$rank)[seq_len(first)]
   others <- sample.int(n)
   others <- others[pool$rank[others] > first]
   if (n > many_rows) gc(FALSE)

@@ -211,7 +211,7 @@ with_terms_in_merit <- function(tried, from) {
 with_short_lengthscale <- function(tried, from) {
   best <- tried[[best_of(tried)]]
   pool <- best$problem$pool
-  if (!pool$few || pool$n < least_line_rows || !is_open(from$s$kernel) || !is_bare(from$s$kernel) ||
+  if (!pool$few || pool$n < line_rule[["least"]] || !is_open(from$s$kernel) || !is_bare(from$s$kernel) ||
         !length(identifying_columns(pool))) return(tried)
   gain_of <- function(model) {
     weights <- if (is.null(pool$weights)) 1 else pool$weights

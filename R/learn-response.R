@@ -76,9 +76,13 @@ find_response <- function(data, asked, open, first, state) {
   start <- data_as_modelled(data, list(transform = first), asked)
   plan <- first_plan(start, asked)
   s <- plan$learn
-  pool <- learning_rows(start, s)
-  problem <- learning_problem(pool, s, "matern32")
+  problem <- learning_problem(learning_rows(start, s), s, "matern32")
   begun <- search_starts(problem, s$restarts, state)
+  if (proc.time()[["elapsed"]] > problem$pool$until && is.null(open$trends[[1L]])) {
+    because <- c(response = "No transform was tried, and the noise is constant, because `max_seconds` was reached.")
+    list2env(list(begun = begun, asked = plan$asked, because = because), state)
+    return(list(transform = first))
+  }
   if (sum(problem$free) > searched_inputs[["noise"]]) open$trends <- open$trends[1L]
   from <- rows_around(data, problem, begun$theta, if (length(open$trends) > 1L) "response" else "finals")
   from[c("s", "scale", "profile", "least")] <- list(replace(s, "rows", list(NULL)), start$scale, "matern32", open$least)
@@ -96,7 +100,7 @@ find_response <- function(data, asked, open, first, state) {
   candidates <- response_candidates(open, from)
   choice <- choose(lapply(stats::setNames(nm = names(candidates)), function(label) {
     function(tried) {
-      if (length(tried) && !in_time(pool)) return(NULL)
+      if (length(tried) && !in_time(problem$pool)) return(NULL)
       tell(label)
       started <- proc.time()[["elapsed"]]
       model <- with_tail(candidates[[label]](tried), from)
@@ -122,7 +126,7 @@ find_response <- function(data, asked, open, first, state) {
     state$asked <- plan$asked
     return(best)
   }
-  count_evaluations(state, "response", list(evaluations = pool$count$evaluations))
+  count_evaluations(state, "response", list(evaluations = problem$pool$count$evaluations))
   state$so_far <- NULL
   best
 }

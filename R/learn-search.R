@@ -6,7 +6,7 @@
 climb <- function(problem, theta, size, steps, enough = 0.1, neighbours = NULL) {
   size <- learning_sizes[[size]]
   rows <- problem$pool$take(min(size[["rows"]], problem$pool$n))
-  slopes <- if (problem$last > sampled_parameters) 2L else TRUE
+  slopes <- if (problem$last > searched_inputs[["sampled"]]) 2L else TRUE
   problem$evaluate <- function(theta) {
     if (is.null(neighbours)) neighbours <<- problem$neighbours(theta, rows, size[["near"]])
     problem$vecchia(theta, rows, neighbours, slopes)
@@ -21,7 +21,8 @@ climb <- function(problem, theta, size, steps, enough = 0.1, neighbours = NULL) 
   run
 }
 
-in_time <- function(pool) proc.time()[["elapsed"]] < pool$until
+# Returns TRUE before the time limit of a pool or of plan$learn$steps.
+in_time <- function(limits) proc.time()[["elapsed"]] < limits$until
 
 # Maximises by Fisher scoring: step = (H + lambda diag(H))^{-1} gradient, H the information matrix. lambda increases if
 # a step gains too little, and decreases if it gains as predicted. No log hyperparameter moves by more than 2 in a step.
@@ -151,7 +152,7 @@ further_starts <- function(problem, values, theta) {
 # steps. A search by the Vecchia likelihood, which is inaccurate for smooth functions of many inputs, would drop these
 # starts before the exact likelihood decides. Returns NULL for many rows, several terms, or given values or `restarts`.
 smooth_runs <- function(problem, s, theta) {
-  if (problem$composite || problem$pool$n > smooth_limit_rows || !is.null(s$restarts) ||
+  if (problem$composite || problem$pool$n > smooth_rule[["rows"]] || !is.null(s$restarts) ||
         !all(is.na(problem$given[problem$free]))) return(NULL)
   lapply(further_starts(problem, list(c(3, 30, 0.0025), c(5, 300, 0.0025)), theta), function(theta) {
     climb(problem, theta, "whole", 0L)
@@ -209,7 +210,7 @@ run_starts <- function(problem, restarts, note = function(theta) NULL) {
     run
   })
   value <- vapply(runs, `[[`, 0, "value")
-  better <- utils::head(order(-value), max(3L, length(runs) %/% 2L))
+  better <- if (in_time(pool)) utils::head(order(-value), max(3L, length(runs) %/% 2L))
   runs[better] <- lapply(runs[better], function(run) climb(problem, run$theta, "starts", c(6L, 6L), 0.2))
   value <- vapply(runs, `[[`, 0, "value")
   report <- data.frame(start = seq_along(runs), lengthscale = grid$lengthscale, noise = grid$noise,
@@ -238,7 +239,7 @@ finish_starts <- function(problem, thetas) {
 # theta is best. With several short lengthscales, a search may end a hundred nats below the optimum, because each
 # lengthscale is best given the others. Returns NULL if there are too many rows to search neighbours for each theta.
 lengthened <- function(problem, theta) {
-  if (problem$pool$n > learning_sizes$whole[["rows"]]) return(NULL)
+  if (problem$pool$n > learning_sizes$whole[["rows"]] || !in_time(problem$pool)) return(NULL)
   tried <- lapply(which(problem$table$ard & problem$free[-problem$last]), function(j) {
     replace(theta, j, problem$unit[[j]] + problem$table$middle[[j]])
   })
@@ -284,8 +285,7 @@ short_run <- function(problem, theta, least) {
   table <- problem$table
   last <- problem$last
   start <- further_starts(problem, list(short_rule[c("others", "variance", "noise")]), theta)[[1L]]
-  mean <- last - 1L
-  start[mean] <- problem$unit[[mean]]
+  start[last - 1L] <- problem$unit[[last - 1L]] # of the mean
   leaf <- as_sum(problem$natural(theta)$kernel)$leaves[[1L]]
   own <- match(columns, leaf$inputs)
   own <- which(table$ard & problem$free[-last] & table$at %in% (if (is.null(leaf$shared)) own else leaf$shared[own]))
@@ -302,17 +302,13 @@ short_run <- function(problem, theta, least) {
 search_starts <- function(problem, restarts, state) {
   keep <- function(theta) state$so_far$at <- list(problem = problem, theta = theta)
   found <- run_starts(problem, restarts, keep)
-  theta <- found$thetas[[1L]]
+  first <- found$thetas[[1L]]
   state$so_far$learned <- found$report
-  keep(theta)
-  rival <- NULL
-  if (in_time(problem$pool)) {
-    ends <- finish_starts(problem, found$thetas)
-    theta <- ends[[1L]]$theta
-    rival <- find_rival(problem, ends)
-  }
-  keep(theta)
-  list(problem = problem, theta = theta, report = found$report, rival = rival)
+  keep(first)
+  if (!in_time(problem$pool)) return(list(problem = problem, theta = first, report = found$report))
+  ends <- finish_starts(problem, found$thetas)
+  keep(ends[[1L]]$theta)
+  list(problem = problem, theta = ends[[1L]]$theta, report = found$report, rival = find_rival(problem, ends))
 }
 
 # Returns a list with the rival: the best of the other `ends` of searches that explains by noise what ends[[1]] explains

@@ -16,10 +16,9 @@ learn_evidence <- function(data, s, state) {
   begun <- state$begun
   state$begun <- NULL
   pool <- if (is.null(begun$problem)) learning_rows(data, s) else begun$problem$pool
-  copies <- pool$copies
-  if (!is.null(copies)) {
+  if (!is.null(pool$copies)) {
     tell_classed("copies", sprintf("%d of %d rows are copies of other rows. Hyperparameters are learned without them.",
-                                   copies, data$n))
+                                   pool$copies, data$n))
   }
   counted <- learning_sizes$whole[["rows"]]
   if (counted < pool$n) state$rows[c("learn", "among")] <- c(counted, pool$n)
@@ -105,7 +104,7 @@ learn_finally <- function(now, s, rival, terms, state, keep) {
     now$parameters <- sum(now$problem$free)
     now <- choose_season(now, s)
     if (!is_season(now$problem$profile)) {
-      line <- if (exact && alone && problem$pool$n >= least_line_rows && length(identifying_columns(problem$pool)))
+      line <- if (exact && alone && problem$pool$n >= line_rule[["least"]] && length(identifying_columns(problem$pool)))
         search_beside_line(now$problem, now$theta, s)
       short <- isTRUE(line$short)
       if (short) now <- choose_line(now, s, run, line)
@@ -292,13 +291,13 @@ one_class_a_row <- function(rows, s) {
 # Returns a rotation list(inputs, by) to z = x B that is uncorrelated within classes: z_1 = x_1, and z_j is x_j minus
 # its regression on x_1, ..., x_{j-1}, in the unit of x_j. Columns of 0 and 1 are not rotated. Returns NULL for
 # responses without classes, kernels of several factors or with shared lengthscales, fewer than two inputs to rotate,
-# fewer than `rotation_rows` rows an input, or linearly dependent inputs.
+# fewer than rotation_rule["rows"] rows an input, or linearly dependent inputs.
 rotation_by_classes <- function(rows, s) {
   x <- rows$x
   leaves <- as_sum(s$kernel)$leaves
   inputs <- which(vapply(seq_len(ncol(x)), function(j) !all(x[, j] %in% 0:1), NA))
   if (!one_class_a_row(rows, s) || length(leaves) > 1L || !is.null(leaves[[1L]]$shared) || length(inputs) < 2L ||
-        nrow(x) < rotation_rows * ncol(x)) return(NULL)
+        nrow(x) < rotation_rule[["rows"]] * ncol(x)) return(NULL)
   apart <- apply(x[, inputs, drop = FALSE], 2L, function(v) v - stats::ave(v, rows$sites$y))
   unit <- sqrt(colMeans(apart^2))
   R <- tryCatch(chol(crossprod(t(t(apart) / unit)) / nrow(x)), error = function(e) NULL) # factor of correlations
@@ -309,7 +308,7 @@ rotation_by_classes <- function(rows, s) {
 # Returns how many nats a kernel of rotated inputs must gain over a kernel without rotation; 0 for other kernels.
 price_of_rotation <- function(kernel) {
   d <- length(rotation_of(kernel)$inputs)
-  if (d) max(rotation_nats[["least"]], rotation_nats[["pair"]] * d * (d - 1) / 2) else 0
+  if (d) max(rotation_rule[["least"]], rotation_rule[["pair"]] * d * (d - 1) / 2) else 0
 }
 
 # Moves the inputs of the kernel of `now` halfway, then fully, to their normal scores. Returns the model of moved inputs

@@ -49,13 +49,13 @@ place_noise_trend <- function(trend, x, lengthscale) {
   spread <- apply(x, 2L, stats::sd)
   lengths <- pmax(2 * lengthscale[columns], 0.3 * spread)
   lengths <- pmin(lengths, 1e6 * ifelse(spread > 0, spread, 1))
-  u <- x / rep(lengths, each = nrow(x))
-  distance <- function(to) rowSums((u - rep(to, each = nrow(u)))^2)
-  rows <- which.min(distance(colMeans(u)))
-  nearest <- distance(u[rows, ])
+  u <- t(x) / lengths
+  distance <- function(to) colSums((u - to)^2)
+  rows <- which.min(distance(rowMeans(u)))
+  nearest <- distance(u[, rows])
   while (length(rows) < noise_trend_sizes[["points"]] && max(nearest) > 1e-10) {
     rows <- c(rows, which.max(nearest))
-    nearest <- pmin(nearest, distance(u[rows[length(rows)], ]))
+    nearest <- pmin(nearest, distance(u[, rows[length(rows)]]))
   }
   z <- x[rows, , drop = FALSE]
   smooth <- list(columns = columns, z = unname(z), lengthscale = unname(lengths))
@@ -83,7 +83,7 @@ noise_basis <- function(trend, x) {
   x <- rotated(trend, x)
   linear <- x[, trend$columns, drop = FALSE]
   linear <- (linear - rep(trend$centre, each = nrow(x))) * rep(trend$rate, each = nrow(x))
-  linear <- pmin(pmax(linear, -most_far), most_far)
+  if (any(abs(linear) > most_far)) linear <- pmin(pmax(linear, -most_far), most_far)
   if (is.null(trend$smooth)) return(linear)
   cbind(linear, smooth_values(trend$smooth, x[, trend$smooth$columns, drop = FALSE]) %*% trend$smooth$root)
 }
@@ -113,7 +113,19 @@ noise_factor <- function(trend, x) {
 trend_spread <- function(trend, B) {
   if (is.null(trend$smooth)) return(0)
   level <- if (is.null(trend$level)) numeric(ncol(B) + 1L) else trend$level
-  pmin(pmax(level[1L] + 2 * drop(B %*% level[-1L]) + rowSums((B %*% trend$covariance) * B), 0), most_spread)
+  pmin(pmax(level[1L] + 2 * drop(B %*% level[-1L]) + row_forms(B, trend$covariance), 0), most_spread)
+}
+
+# Returns the diagonal of B V B'. If B has many columns, most elements of a row are 0, because a row has one level of a
+# factor. Rows that have the same other columns are then computed together, from these columns.
+row_forms <- function(B, V) {
+  alike <- if (ncol(B) < many_levels) rep(1, nrow(B)) else drop((B != 0) %*% sin(seq_len(ncol(B))))
+  forms <- lapply(split(seq_along(alike), alike), function(rows) {
+    own <- ncol(B) < many_levels | colSums(B[rows, , drop = FALSE] != 0) > 0
+    b <- B[rows, own, drop = FALSE]
+    rowSums((b %*% V[own, own]) * b)
+  })
+  unsplit(forms, alike)
 }
 
 # Returns the noise variance of a new response of weight 1 at rows of x, in squared units of y. As s2 is learned again

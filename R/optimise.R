@@ -33,9 +33,8 @@ minimise <- function(problem, maxit = 200, reltol = 1e-8, max_seconds = Inf, kee
     stopped <- why_stopped(condition)
     c(stopped[c("convergence", "message")], list(stopped = stopped))
   }
-  end <- tryCatch(lbfgs(evaluate, problem$start, maxit, reltol, first_step, pairs, least, out_of_time = function() {
-      proc.time()[["elapsed"]] - started > max_seconds
-    }, on_iteration = function(iteration, point, step, pairs) {
+  end <- tryCatch(lbfgs(evaluate, problem$start, maxit, reltol, first_step, pairs, least, started + max_seconds,
+    on_iteration = function(iteration, point, step, pairs) {
       run$iterations <- iteration
       run$pairs <- pairs
       run$last_step <- max(abs(step))
@@ -51,7 +50,7 @@ minimise <- function(problem, maxit = 200, reltol = 1e-8, max_seconds = Inf, kee
     trace = data.frame(evaluation = seq_len(n), objective = run$value[seq_len(n)], seconds = run$seconds[seq_len(n)])))
 }
 
-lbfgs <- function(evaluate, start, maxit, reltol, first_step, pairs, least, out_of_time, on_iteration) {
+lbfgs <- function(evaluate, start, maxit, reltol, first_step, pairs, least, until, on_iteration) {
   point <- evaluate(start)
   if (!is.finite(point$value)) return(list(convergence = 3L, message = point$reason))
   if (!length(start)) return(list(convergence = 0L, message = "nothing to optimise"))
@@ -98,7 +97,7 @@ lbfgs <- function(evaluate, start, maxit, reltol, first_step, pairs, least, out_
     small_steps <- if (small && is.null(search$blocked)) small_steps + 1L else 0L
     if (small_steps >= 3L) return(list(convergence = 0L, message = "converged"))
     if (blocked_steps >= 5L) return(no_lower_value())
-    if (out_of_time()) return(list(convergence = 2L, message = "`max_seconds` was reached"))
+    if (proc.time()[["elapsed"]] > until) return(list(convergence = 2L, message = "`max_seconds` was reached"))
   }
   list(convergence = 1L, message = "`maxit` was reached")
 }
@@ -177,11 +176,9 @@ why_stopped <- function(e) {
 # Calls minimise() with the settings `steps`, shows progress, and counts evaluations of the stage `stage` in `state`.
 run_minimise <- function(problem, steps, label, state, stage, maxit = steps$maxit, reltol = steps$reltol, ...) {
   line <- stage_line(label, steps$progress, after = 2, every = 0.5)
-  progress <- if (steps$progress) function(evaluation, iteration, best) {
-    line(sprintf("iteration %d, objective %.6g", iteration, best))
-  }
-  result <- minimise(problem, maxit = maxit, reltol = reltol, max_seconds = steps$max_seconds, keep = steps$trace,
-                     progress = progress, ...)
+  progress <- function(evaluation, iteration, best) line(sprintf("iteration %d, objective %.6g", iteration, best))
+  result <- minimise(problem, maxit = maxit, reltol = reltol, max_seconds = steps$until - proc.time()[["elapsed"]],
+                     keep = steps$trace, progress = progress, ...)
   if (result$convergence == 3L) {
     abort_numerical(sprintf("The %s cannot be optimised: at the start, %s.", label, result$message),
                     class = "pfdtc_error_start", reason = result$message)

@@ -158,6 +158,7 @@ fit_by_family <- function(method, data, call, args) {
   family <- data$family %||% args$family
   kept <- data$kept
   data[c("family", "kept")] <- NULL
+  args$began <- proc.time()[["elapsed"]]
   fit_with <- function(family) fit_as_asked(data, check_settings(method, call, replace(args, "family", list(family))))
   fit <- if (identical(family, "times")) best_of_times(fit_with) else fit_with(family)
   if (!is.null(fit$data)) fit$data$kept <- kept

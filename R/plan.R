@@ -19,6 +19,7 @@ facts_of <- function(data, asked) {
 #   left    mean over the rows of the residual prior variance, divided by the mean prior variance
 #   trial   gain of inducing points alone over neighbours at held-out rows, or NULL if a posterior failed
 #   alone   rho for the kernel and inducing points that were best alone in this trial
+#   seconds time until the limit `max_seconds`; afterwards posteriors are not compared, and cheaper ones are chosen
 #
 # The plan has the parts `learn` (hyperparameters), `posterior`, `goal` (accuracy), `run` (passes over rows), `because`
 # (a sentence for each choice) and `next_look`, the measurement to make before the plan is final, or NULL.
@@ -27,16 +28,15 @@ decide <- function(facts, asked, look = list()) {
   asked$traits <- method_traits(asked)
   if (is.null(control$maxit)) control$maxit <- most_moves[[if (is.null(reason_to_move(asked))) "default" else "asked"]]
   learn <- learning_settings(asked$kernel, asked$noise, asked$columns, asked$free, control, asked$hyper, asked[["m"]],
-                             asked$likelihood, asked[["center"]], !isTRUE(asked$plain), asked$names)
-  objective <- asked$traits$objective
+                             asked$likelihood, asked[["center"]], !isTRUE(asked$plain), asked$names, asked$began)
   chosen <- if (is.null(asked$likelihood)) decide_posterior(facts, asked, look) else decide_working(facts, asked, look)
   aux <- asked[["aux"]]
-  if (is.null(aux) && identical(objective, "pf") && chosen$posterior$kind != "exact") aux <- aux_white()
+  if (is.null(aux) && identical(asked$traits$objective, "pf") && chosen$posterior$kind != "exact") aux <- aux_white()
   inducing <- if (is.null(asked$inducing)) "greedy" else asked$inducing
   joint <- asked$hyper == "joint" && length(asked$free) # hyperparameters are optimised together with the points
   points <- list(inducing = inducing, inducing_method = if (is.matrix(inducing)) "given" else inducing,
                  try_starts = is.null(asked$inducing) && !is.null(aux) && aux_kinds[[aux$kind]]$objective == "white",
-                 objective = objective, aux = aux, joint = if (joint) learn)
+                 objective = asked$traits$objective, aux = aux, joint = if (joint) learn)
   c(asked[intersect(names(asked), c("method", "call", "keep_data", "again", "control"))],
     list(learn = learn, posterior = c(chosen$posterior, points, learn[c("rows", "jitter", "steps", "run")]),
          goal = list(tol = asked$tol, quantile = control$tol_quantile), run = learn$run,
@@ -64,6 +64,7 @@ fit_by_plan <- function(data, asked, state, steps) {
   free_memory(data)
   while (!is.null(plan$next_look)) {
     now <- steps[[plan$next_look]](now, plan, state)
+    now$look$seconds <- plan$learn$steps$until - proc.time()[["elapsed"]]
     plan <- decide(facts, asked, now$look)
   }
   steps$make(now, plan, state)
@@ -119,7 +120,7 @@ decide_posterior <- function(facts, asked, look) {
   }
   grouped <- has_groups(asked$kernel)
   if (is.null(look$rho)) return(list(posterior = list(kind = "points", m = m, neighbours = 0L), next_look = "points"))
-  one_factor <- facts$n <= near_training_rows && m + facts$effects <= dense_effects
+  one_factor <- facts$n <= near_training[["rows"]] && m + facts$effects <= effect_limits[["dense"]]
   open <- open && (facts$keep || facts$sample) && (!grouped || one_factor && !facts$source)
   too_few <- look$rho >= unexplained_rule[["enough"]]
   undecided <- is.null(asked$neighbours) && open && too_few && look$rho <= unexplained_rule[["trial"]] && !grouped
@@ -134,7 +135,8 @@ decide_posterior <- function(facts, asked, look) {
   next_look <- setdiff(c(if (undecided && !facts$source) "trial", if (compared) {
     if (facts$n <= more_points[["rows"]]) "dense" else if (very_few && !short) "few"
   }), names(look))
-  if (length(next_look)) {
+  late <- isTRUE(look$seconds <= 0) && length(next_look) > 0L
+  if (length(next_look) && !late) {
     return(list(posterior = list(kind = "near", m = m, neighbours = near, rho = look$rho), next_look = next_look[1L]))
   }
   if (pays) near <- max(near, as.integer(more_points[["neighbours"]]))
@@ -143,10 +145,14 @@ decide_posterior <- function(facts, asked, look) {
   if (many) m <- more_points[["many"]]
   move <- !grouped && (!is.null(reason_to_move(asked)) || (too_few && near == 0L))
   if (alone) near <- 0L
+  untrained <- near > 0L && !grouped && facts$n <= near_training[["rows"]] &&
+    facts$n * near_training[["seconds"]] > max(look$seconds, asked$control$max_seconds / 4)
   list(posterior = list(kind = if (near > 0L) "near" else "points", m = m, neighbours = near, move = move,
-                        more = pays || many, rho = if (alone) look$alone else look$rho, trial = look$trial),
+                        untrained = untrained, more = pays || many, trial = look$trial,
+                        rho = if (alone) look$alone else look$rho),
        because = c(because_points(facts, asked, look), because_near(asked, look, near, move),
-                   move = because_moved(asked, move, near, alone)))
+                   move = because_moved(asked, move, near, alone), late = if (late) because_not_compared,
+                   untrained = if (untrained) "Because of `max_seconds`, only new rows have neighbours."))
 }
 
 # Plans the posterior for non-Gaussian likelihoods.
@@ -159,17 +165,26 @@ decide_working <- function(facts, asked, look) {
   m <- if (!is.null(asked[["m"]])) asked$m else if (n <= dense_rows && !few) n else min(laplace_sizes$most, n)
   if (is.null(asked[["m"]]) && functions > 1L) m <- min(m, max(class_points[["least"]],
                                                              class_points[["most"]] %/% functions))
+  # A mode on m inducing points takes about 8 n (m functions)^2 / 1e10 seconds, as in check_size_of_classes(). This may
+  # be a quarter of `max_seconds`.
+  most <- max(class_points[["least"]], floor(sqrt(1e10 * asked$control$max_seconds / (4 * 8 * n)) / functions))
+  fewer <- leaves_points_open(asked) && n > dense_rows && most < m
+  if (fewer) m <- as.integer(most)
   undecided <- is.null(asked$neighbours) && leaves_points_open(asked) && facts$keep && n > dense_rows &&
-    n <= near_training_rows && response_of(asked)$concave && response_of(asked)$approx == "laplace" &&
+    n <= near_training[["rows"]] && response_of(asked)$concave && response_of(asked)$approx == "laplace" &&
     functions == 1L && !has_groups(asked$kernel)
-  next_look <- if (!"rho" %in% names(look)) "points" else if (undecided && !"trial" %in% names(look)) "trial"
+  late <- undecided && is.null(look$trial) && isTRUE(look$seconds <= 0)
+  next_look <- if (!"rho" %in% names(look)) "points" else if (undecided && !late && !"trial" %in% names(look)) "trial"
   if (undecided && isTRUE(look$trial[["gain"]] < -near_trial$gain)) near <- default_neighbours
   list(posterior = list(kind = if (near > 0L) "near" else "points", m = m, neighbours = near, move = move,
                         trial = look$trial), next_look = next_look,
-       because = c(because_points(facts, asked, list(m = m)), because_near(asked, look, near, move)))
+       because = c(because_points(facts, asked, list(m = m)), because_near(asked, look, near, move),
+                   late = if (late) because_not_compared, most = if (fewer) "`max_seconds` limits inducing points."))
 }
 
 # ---- reasons for the plan, which print() shows ----------------------------------------------------------------------
+
+because_not_compared <- "Posteriors were not compared on held-out rows, because `max_seconds` was reached."
 
 because_learned <- function(look) {
   by <- look$learned
@@ -261,12 +276,14 @@ because_moved <- function(asked, move, near, alone) {
             reason_to_move(asked) %||% "fixed ones leave a residual prior variance above 0.5 % of the noise variance")
 }
 
-# Returns plan$learn. Learning uses at most `most` inducing points, and may choose an additive kernel if `additive`.
+# Returns plan$learn. Learning uses at most `most` inducing points, and may choose an additive kernel if `additive`. All
+# searches end control$max_seconds after the time `began` (default: now).
 learning_settings <- function(kernel, noise, columns, free, control, hyper = "evidence", most = NULL, likelihood = NULL,
-                              center = TRUE, additive = TRUE, names = parameter_names(kernel, columns)) {
+                              center = TRUE, additive = TRUE, names = parameter_names(kernel, columns), began = NULL) {
   list(kernel = kernel, noise = noise, columns = columns, names = names, free = free, hyper = hyper, most = most,
        likelihood = likelihood, center = center, additive = additive, restarts = control$restarts,
        priors = control$priors, rows = control$optimise_rows, jitter = control$jitter,
-       steps = unclass(control)[c("maxit", "reltol", "max_seconds", "trace", "progress")],
+       steps = c(unclass(control)[c("maxit", "reltol", "trace", "progress")],
+                 until = control$max_seconds + if (is.null(began)) proc.time()[["elapsed"]] else began),
        run = unclass(control)[c("block", "threads", "memory")])
 }

@@ -9,13 +9,13 @@ posterior_at.exact <- function(p, fun, joint = FALSE) {
   }
   rows <- length(p$factors$alpha)
   work <- 2 * fun$n * as.double(rows)^2
-  if (!is.null(L) && work >= slow_prediction) {
+  if (!is.null(L) && work >= slow_operations[["sds"]]) {
     tell_classed("slow", sprintf(paste(
       "Standard deviations of %.0f predictions, exact for %d rows, take about %.0f minutes on one thread.",
       "pfdtc(..., like = fit, m = 200, neighbours = 40) is 30 times as fast, with larger standard deviations."), fun$n,
       rows, work / 2e10 / 60))
   }
-  if (!is.null(L) && work >= slow_silent) {
+  if (!is.null(L) && work >= slow_operations[["silent"]]) {
     line <- stage_line("predict()", p$control$progress)
     line(sprintf("standard deviations of %.0f rows given %d", as.double(fun$n), rows))
   }
@@ -75,7 +75,7 @@ row_parts.exact <- function(p) {
   seen <- if (all) seq_along(apart$y) else p$chosen
   group <- if (all) apart$group else seq_along(seen)
   noise <- p$model$noise
-  if (as.double(length(y))^3 >= slow_silent) {
+  if (as.double(length(y))^3 >= slow_operations[["silent"]]) {
     line <- stage_line("leave-one-out", p$control$progress)
     line(sprintf("precisions of %d rows", length(y)))
   }

@@ -207,7 +207,7 @@ add_drawn_effects <- function(value, f, gamma, x, normal) {
 #   r+ = (r; Lam'(z - Z_S'u)),  mean = u'y_S + r+'beta,  var = v + |C^{-1} r+|^2,
 #   C C' = I + sum r+ r+' / d over rows,  C C' beta = sum r+ (y - u'y_S) / d over rows.
 #
-# There are at most `dense_effects` effects, because the matrix C is dense.
+# There are at most effect_limits["dense"] effects, because the matrix C is dense.
 
 # Returns the posterior with neighbours for a kernel with groups. Five steps of expectation-maximisation, without a
 # further pass over the rows, learn the variances of the groups that `free` marks.

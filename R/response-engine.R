@@ -237,9 +237,10 @@ limit_of_f <- function(response, y, size, u) {
 }
 
 # Returns list(z, weight), points and weights of an average over q independent standard normals. For q up to 2 they are
-# those of the trapezoid rule, with an error below 1e-5 if the sd of log odds is at most `wide_odds`. For larger q, they
-# are points of a lattice (multiples of roots of primes) and their mirror images (error: bench/classes-average.R).
-normal_rule <- function(q, step = 0.3, unit = seq_len(class_draws)) {
+# those of the trapezoid rule, with an error below 1e-5 if the sd of log odds is at most class_points["wide"]. For
+# larger q, they are points of a lattice (multiples of roots of primes) and their mirror images. Their error is in
+# bench/classes-average.R.
+normal_rule <- function(q, step = 0.3, unit = seq_len(class_points[["draws"]])) {
   if (q <= 2L) {
     z <- as.matrix(expand.grid(rep(list(seq(-6.6, 6.6, by = step)), q)))
     weight <- exp(-rowSums(z^2) / 2)
@@ -274,7 +275,7 @@ class_moments <- function(f, step = 0.3, ...) {
       mean <- mean + rule$weight[s] * p
       square <- square + rule$weight[s] * p^2
     }
-    for (row in which(widest_odds(f$var, q) > wide_odds)) {
+    for (row in which(widest_odds(f$var, q) > class_points[["wide"]])) {
       at <- wide_moments(f$mean[row, ], matrix(f$var[row, ], q), step)
       mean[row, ] <- at$mean
       square[row, ] <- at$square

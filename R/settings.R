@@ -44,7 +44,8 @@ settings <- local({
 # Checks the arguments as far as possible without data. Returns them with the method, the call and the likelihood.
 check_settings <- function(method, call, args) {
   likelihood <- as_likelihood(args$family, args$approx)
-  args <- args[intersect(names(args), c(names(settings), "keep_sample", "like_columns", "noise_trend", "noise_tail"))]
+  more <- c("keep_sample", "like_columns", "noise_trend", "noise_tail", "began")
+  args <- args[intersect(names(args), c(names(settings), more))]
   for (name in intersect(names(settings), names(args))) {
     setting <- settings[[name]]
     if (!is.null(args[[name]]) || !setting$null) args[name] <- list(setting$check(args[[name]], method))
@@ -238,8 +239,8 @@ check_learnable <- function(kernel, table, data, names, free) {
 #' @param maxit maximum number of iterations of each optimisation of inducing points, or of hyperparameters with `hyper
 #'   = "pilot"`. With 0 the inducing points are never moved. Default: 50, but 200 with `aux`, `tol`, `"pilot"`,
 #'   `"joint"` or [gp_vfe()].
-#' @param reltol an optimisation ends after three consecutive iterations that each reduce the objective by less than
-#'   this share of the total reduction.
+#' @param reltol an optimisation ends after three iterations in a row that each gain less than this share of the total
+#'   reduction.
 #' @param jitter number added to the diagonal of \eqn{k(Z, Z)}, in units of the signal variance. Default: tiny, such as
 #'   `1e-12`, multiplied by 10 until the Cholesky factorisation succeeds.
 #' @param block number of rows processed at once. Default: at most 512.
@@ -253,8 +254,8 @@ check_learnable <- function(kernel, table, data, names, free) {
 #' @param tol_quantile quantile of the errors at the training inputs that `tol` limits: 1 is the maximum.
 #' @param trace store the inducing points every `trace` iterations in `fit$z_trace`; 0 stores none.
 #' @param progress show progress of long fits? A given `FALSE` also silences messages of class `pfdtc_message_progress`.
-#' @param max_seconds,... seconds after which an optimisation, or a search with `tol`, ends with the best result so far.
-#'   `...` must be empty.
+#' @param max_seconds,... seconds for a fit without reading data. Searches end with the best so far; later stages,
+#'   except one pass for the posterior, are cheaper or left out. `...` is empty.
 #' @return A list of class `pfdtc_control`. A plain list of some of these arguments is also a valid `control`.
 #' @examples
 #' pfdtc_control(maxit = 50, threads = 1)

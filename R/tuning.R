@@ -26,10 +26,9 @@ little_noise_rule <- c(nats = 2, noise = 0.1, rounded = 1e-4, held = 1e-3, behin
 
 # ---- learning hyperparameters ---------------------------------------------------------------------------------------
 
-# The prior of log kernel variances has this sd for the exact likelihood, because smooth functions may need hundreds of
-# times the response's variance. Up to smooth_limit_rows rows, some starts have such variances (bench/smooth.R).
-wide_variance_sd <- 3
-smooth_limit_rows <- 500L
+# The prior of log kernel variances has the sd `sd` for the exact likelihood, because smooth functions may need hundreds
+# of times the response's variance. Up to `rows` rows, some starts have such variances (bench/smooth.R).
+smooth_rule <- c(sd = 3, rows = 500)
 
 # In each stage of learning, the Vecchia likelihood sums the log densities of `rows` rows, each given its `near`
 # neighbours (bench/stages.R, bench/race.md). `population` and `first` are for all stages.
@@ -66,13 +65,11 @@ exact_noise <- 0.1
 # last stage, `few` replaces `levels`. Each level gives up to `rows` rows; further rows are random (bench/groups.R).
 effect_learning <- c(levels = 500, few = 1000, rows = 3)
 
-# With neighbours, the effects of groups and the inducing points have one dense covariance matrix with at most this
-# number of rows. Its factorisations then take half a minute (bench/groups.R).
-dense_effects <- 4000L
-
-# With groups, the noise variance is learned again by the variational bound. The bound counts residual prior variances
-# as noise, so their mean must be below this share of the noise variance (bench/groups.R).
-most_left <- 0.05
+# With neighbours, the effects of groups and the inducing points have one dense covariance matrix with at most `dense`
+# rows. Its factorisations then take half a minute. With groups, the noise variance is learned again by the variational
+# bound. The bound counts residual prior variances as noise, so their mean must be below the share `left` of the noise
+# variance (bench/groups.R).
+effect_limits <- c(dense = 4000, left = 0.05)
 
 # When kernels are compared by nats per row, the penalty for a parameter is 2 / min(n, parameter_rows) for n rows. With
 # a lower penalty, sums of two kernels would win although they predict worse (bench/choice.R, bench/race.md).
@@ -83,8 +80,13 @@ parameter_rows <- 3000L
 # penalty for a linear mean is smaller, down to 0 (bench/choice.R, bench/small-n.R).
 parameter_nats <- 2
 
-# If a linear mean gains this many nats of log marginal likelihood, the kernel is chosen again (bench/few-seeds.R).
-line_again <- 10
+# A linear mean is tried from `least` rows on; fewer were not measured (bench/small-n.R). If rows are too many for the
+# exact likelihood, that of `rows` rows decides (bench/choice.R). Up to `as_kernel` rows, a model with only a linear
+# mean has the penalty of the kernel it competes with. With more rows, priors are weak and lengthscales could fit noise,
+# so it pays for its own parameters only (bench/small-n.R). If a linear mean gains `again` nats of log marginal
+# likelihood, the kernel is chosen again (bench/few-seeds.R). Differences in Vecchia log likelihood may be wrong by
+# `mistaken` nats (bench/choice.R).
+line_rule <- c(least = 30, rows = 1000, as_kernel = 200, again = 10, mistaken = 3)
 
 # A second search with a linear mean starts with one short lengthscale, short_lengthscales times the input's spread.
 # This input must have at least `values` different numbers, on average in two rows each. With d inputs, other
@@ -92,13 +94,6 @@ line_again <- 10
 # The log posterior may start `below` nats under the first search's, and must end `nats` over it (bench/individuals.R).
 short_lengthscales <- c(0.02, 0.1)
 short_rule <- c(values = 10, others = 3, variance = 0.1, noise = 0.02, below = 30, nats = 15)
-
-# A linear mean is tried from this number of rows on; fewer rows were not measured (bench/small-n.R).
-least_line_rows <- 30L
-
-# Up to this number of rows, a model with only a linear mean has the penalty of the kernel it competes with. With more
-# rows, priors are weak and lengthscales could fit noise, so it pays for its own parameters only (bench/small-n.R).
-line_as_kernel <- 200L
 
 # The additive kernel must gain additive_nats of log marginal likelihood, and pair_nats more if it has terms for pairs.
 # With more than `all` rows it is first learned from `some` rows, and dropped if it gains fewer than `nats` nats there.
@@ -110,11 +105,9 @@ additive_rows <- c(all = 300, some = 250, nats = 4, beyond = 800, held = 2000, m
 pair_nats <- 8
 
 # An additive kernel is tried with at most `single` inputs, and with terms for pairs of at most `pairs` inputs. Noise
-# trends are tried with at most `noise` hyperparameters. Time grows with the square of these numbers (bench/factors.R).
-searched_inputs <- c(single = 60, pairs = 15, noise = 60)
-
-# With more parameters than this, the Fisher information is computed from a quarter of the rows (bench/factors.R).
-sampled_parameters <- 100L
+# trends are tried with at most `noise` hyperparameters. Time grows with the square of these numbers. With more than
+# `sampled` parameters, the Fisher information is computed from a quarter of the rows (bench/factors.R).
+searched_inputs <- c(single = 60, pairs = 15, noise = 60, sampled = 100)
 
 # An R factor of at most `factor` levels has one lengthscale per level, if all R factors together have at most `all`
 # levels. Otherwise its levels share a lengthscale (bench/factors.R).
@@ -131,12 +124,6 @@ season_rule <- c(nats = 10, more = 4, rows = 500)
 season_variances <- c(trend = 0.5, cycle = 0.3, rest = 0.1, mean = 2)
 season_sd <- c(variance = 1.5, cycle = 0.7, length = 1)
 season_noise <- c(middle = 0.05, sd = 1.5)
-
-# Differences in Vecchia log likelihood between models may be wrong by this many nats (bench/choice.R).
-mistaken_nats <- 3
-
-# If rows are too many for the exact likelihood, that of this many rows decides on a linear mean (bench/choice.R).
-line_rows <- 1000L
 
 # ---- the response ---------------------------------------------------------------------------------------------------
 
@@ -208,10 +195,9 @@ laplace_sizes <- list(
   alike = 0.05,                        # one lengthscale is not tried if log spreads of inputs differ by at most this
   apart = 0.05)                        # nats that free lengthscales must gain over those tied to input spreads
 
-# For classes, rotated inputs are tried if there are at least this many rows per input. The kernel must then gain
-# rotation_nats["pair"] nats for each pair of inputs, and at least rotation_nats["least"] (bench/classes-line.R).
-rotation_rows <- 10
-rotation_nats <- c(least = 1, pair = 0.1)
+# For classes, rotated inputs are tried if there are at least `rows` rows per input. The kernel must then gain `pair`
+# nats for each pair of inputs, and at least `least` (bench/classes-line.R).
+rotation_rule <- c(rows = 10, least = 1, pair = 0.1)
 
 # For classes and at most `warp_rows` rows, kernels are also tried with inputs moved by these shares of the way to
 # normal scores, interpolated between score_knots quantiles (bench/warped-inputs.R, bench/several-classes.R).
@@ -230,11 +216,9 @@ log_inputs <- c(rows = 2000, skewness = 1.5, values = 10, nats = 2)
 # then takes a second. Hyperparameters are learned from at most `learn` classes. A message is sent if the posterior may
 # take over `seconds` seconds. If W = -(log p)'' between the modes of fit and exact GP exceeds `narrow` times W at the
 # fit's mode, certificates scale the fit's covariances, instead of computing others (bench/classes-table.R). With over
-# two latent functions, class probabilities average over class_draws points of f. With fewer, wide_moments() is used if
-# the sd of log odds exceeds wide_odds (bench/classes-average.R).
-class_points <- c(most = 4000, least = 20, learn = 12, seconds = 60, narrow = 0.5)
-class_draws <- 1024L
-wide_odds <- 4
+# two latent functions, class probabilities average over `draws` points of f. With fewer, wide_moments() is used if the
+# sd of log odds exceeds `wide` (bench/classes-average.R).
+class_points <- c(most = 4000, least = 20, learn = 12, seconds = 60, narrow = 0.5, draws = 1024, wide = 4)
 
 # Corrected for skewness, the mean of f is at most this number of posterior sds from its mode. If a class has one row
 # and the prior variance is very large, the mean is about two sds of Laplace's posterior from the mode.
@@ -273,6 +257,10 @@ default_neighbours <- 40L
 # mean is then .03 to .05 posterior sds; with 40 neighbours it is .06 to .07 (bench/groups.R).
 neighbours_with_groups <- 60L
 
+# With neighbours, a posterior takes about `seconds` seconds for each training row. With over `rows` rows, or if
+# `max_seconds` leaves less time, only new rows have neighbours (bench/budget.R).
+near_training <- c(rows = 1e5, seconds = 1e-4)
+
 # Far from the data, as under clouds of a satellite image, predictions use this number of neighbours, because the
 # nearest are all on one side. In holes of Matern fields this halves the error of the mean with 40 neighbours
 # (bench/gaps.R). For 4,000 cells under clouds, 40, 100 and 200 have RMSE 1.70, 1.61 and 1.58 (bench/satellite.R).
@@ -305,11 +293,9 @@ more_points <- c(rows = 16000, points = 800, neighbours = 100, many = 400)
 # neighbours among `among` rows, measure this gain (bench/satellite.R).
 few_trial <- c(posterior = 20000, held = 2000, among = 20000, gain = 0.02)
 
-# A message suggests neighbours if computing sds takes more operations than this: 100 s of a thread (bench/exact-sd.R).
-slow_prediction <- 2e12
-
-# A computation with an exact posterior shows a line of progress beyond this number of operations: 2 s of a thread.
-slow_silent <- 4e10
+# A message suggests neighbours if computing sds takes more operations than `sds`: 100 s of a thread (bench/exact-sd.R).
+# A computation with an exact posterior shows a line of progress beyond `silent` operations: 2 s of a thread.
+slow_operations <- c(sds = 2e12, silent = 4e10)
 
 # Inducing points are optimised in up to `asked` iterations if the user asked for it, else `default` (bench/methods.R).
 most_moves <- c(asked = 200L, default = 50L)

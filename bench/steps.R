@@ -40,7 +40,8 @@ without <- list(
   individuals = list(identifying_columns = function(pool) integer()), seasons = list(choose_season = same),
   shared = list(choose_shared = function(now, s) list(now = now, s = s)), linear = list(choose_line = same),
   linear_alone = list(linear_model = function(problem) replace(old$linear_model(problem), "value", -Inf)),
-  kernel_again = list(line_again = Inf), smooth_limit = list(smooth_runs = none), rivals = list(find_rival = none),
+  kernel_again = list(line_rule = replace(old$line_rule, "again", Inf)), smooth_limit = list(smooth_runs = none),
+  rivals = list(find_rival = none),
   further_ends = list(finish_starts = function(problem, thetas) old$finish_starts(problem, thetas[1L])),
   two_scales = list(candidates = kernels_but("two_scales")), matern12 = list(candidates = kernels_but("matern12")),
   matern52 = list(candidates = kernels_but("matern52")), se = list(candidates = kernels_but("se")))

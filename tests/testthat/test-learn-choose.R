@@ -70,7 +70,7 @@ test_that("choose() keeps the candidate with the smallest score, and its table h
 })
 
 test_that("with many rows, a kernel is skipped if one closer to Matern 3/2 in smoothness has lost to it", {
-  pool <- list(few = FALSE, n = 5000, take = function(count) seq_len(count))
+  pool <- list(few = FALSE, n = 5000, take = function(count) seq_len(count), until = Inf)
   first <- list(composite = TRUE, neighbours = function(...) NULL)
   tried <- function(...) {
     scores <- list(matern32 = 0, ...)

@@ -255,3 +255,15 @@ test_that("smooth noise of a fit is at most the largest squared deviation of the
   expect_lt(max(y^2 - f^2), 1.0001 * most)
   expect_output(print(again), sprintf("and %s", format(sqrt(most), digits = 4)), fixed = TRUE)
 })
+
+test_that("the variance of log noise over levels of factors is that of all columns", {
+  n <- 200
+  levels <- with_seed(1, cbind(sample(40, n, TRUE), sample(30, n, TRUE)))
+  dense <- with_seed(2, matrix(stats::rnorm(5 * n), n))
+  B <- cbind(outer(levels[, 1], 1:40, `==`) + 0, outer(levels[, 2], 1:30, `==`) + 0, dense)
+  V <- with_seed(3, crossprod(matrix(stats::rnorm(75^2), 75)))
+  expect_equal(row_forms(B, V), rowSums((B %*% V) * B), tolerance = 1e-13)
+  few <- 71:75
+  expect_identical(row_forms(B[, few], V[few, few]), rowSums((B[, few] %*% V[few, few]) * B[, few]))
+  expect_equal(row_forms(0 * B, V), numeric(n))
+})

@@ -107,7 +107,7 @@ test_that("a start that cannot be evaluated is reported, and gives an error in a
   expect_identical(found$message, "the matrix is singular")
   expect_identical(found$par, c(1, 2))
   expect_identical(found$evaluations, 1L)
-  expect_error(run_minimise(p, pfdtc_control(progress = FALSE), "inducing points", no_state(), "points"),
+  expect_error(run_minimise(p, c(pfdtc_control(progress = FALSE), until = Inf), "inducing points", no_state(), ""),
                "inducing points.*the matrix is singular", class = "pfdtc_error_numerical")
   expect_match(minimise(list(start = 1, evaluate = function(par) list(value = NaN, gradient = NaN)))$message,
                "not a number")
@@ -291,7 +291,7 @@ test_that("progress is updated at every evaluation, and shown only after two sec
   # Test the progress line of run_minimise().
   shown <- function(e) paste(utils::capture.output(e, type = "message"), collapse = "")
   search <- function() {
-    control <- pfdtc_control(maxit = 200, progress = TRUE)
+    control <- c(pfdtc_control(maxit = 200, progress = TRUE), until = Inf)
     run_minimise(rosenbrock(3), control, "inducing points", no_state(), "points")
   }
   expect_identical(shown(search()), "")

@@ -134,6 +134,71 @@ test_that("plans of other likelihoods are those of a table of cases", {
   }
 })
 
+# ---- plans within `max_seconds` -------------------------------------------------------------------------------------
+
+test_that("no posteriors are compared after the time limit, and the plan says so", {
+  lost <- c(gain = 0, se = 0.01, rows = 500)
+  late <- function(n, look, ...) decide(facts(n), arguments(...), c(look, seconds = -1))
+  table <- list( # rows and measurements, without a time limit the next measurement
+    list(6000, list(rho = 0.1), "trial"), list(6000, list(rho = 1), "dense"),
+    list(17000, list(rho = 600, left = 0.4), "few"), list(6000, list(rho = 0.1, trial = lost), "dense"))
+  for (row in table) {
+    expect_identical(decide(facts(row[[1L]]), arguments(), row[[2L]])$next_look, row[[3L]])
+    expect_identical(decide(facts(row[[1L]]), arguments(), c(row[[2L]], seconds = 1))$next_look, row[[3L]])
+    plan <- late(row[[1L]], row[[2L]])
+    expect_identical(chosen(plan)[c("kind", "look")], list(kind = "near", look = ""))
+    expect_match(plan$because[["late"]], "`max_seconds` was reached")
+  }
+  expect_false("late" %in% names(late(6000, list(rho = 0.001))$because))
+  binary <- late(2500, list(rho = NA_real_), likelihood = as_likelihood(binomial()))
+  expect_null(binary$next_look)
+  expect_match(binary$because[["late"]], "`max_seconds` was reached")
+  expect_identical(late(300, list())$next_look, "exact") # the posterior itself is always computed
+  expect_identical(late(6000, list())$next_look, "points")
+})
+
+test_that("cheaper posteriors are planned if the usual one takes over a quarter of `max_seconds`", {
+  hurried <- function(n, look, seconds, ...) {
+    decide(facts(n), arguments(control = pfdtc_control(max_seconds = seconds), ...), look)
+  }
+  near <- function(...) hurried(80000, list(rho = 1, few = NULL, ...), 16)
+  expect_true(near(seconds = 7)$posterior$untrained)
+  expect_match(near(seconds = 7)$because[["untrained"]], "`max_seconds`")
+  expect_false(near(seconds = 9)$posterior$untrained) # 80,000 rows take 8 s
+  expect_false(hurried(80000, list(rho = 1), Inf)$posterior$untrained)
+  # Classes: 8 (m functions)^2 n / 1e10 seconds of 2.
+  m <- function(n, seconds, family, ...) {
+    likelihood <- replace(as_likelihood(family), "levels", list(letters[1:3]))
+    plan <- hurried(n, list(rho = NA_real_, trial = NULL), seconds, likelihood = likelihood, ...)
+    expect_identical("most" %in% names(plan$because), plan$posterior$m < 400 && !"m" %in% names(list(...)))
+    plan$posterior$m
+  }
+  expect_identical(m(1e5, 8, multinomial()), as.integer(sqrt(2 * 1e10 / 8e5) / 2))
+  expect_identical(m(1e5, 8, binomial()), as.integer(sqrt(2 * 1e10 / 8e5)))
+  expect_identical(m(1e5, 0, binomial()), 20L)
+  expect_identical(m(1e5, 0, binomial(), m = 50L), 50L)
+  expect_equal(m(1e5, Inf, binomial()), 400)
+  expect_equal(hurried(1500, list(rho = NA_real_), 0, likelihood = as_likelihood(binomial()))$posterior$m, 1500)
+})
+
+test_that("all stages of a fit have one time limit, and so have the fits that it compares", {
+  seen <- NULL
+  n <- 70
+  d <- with_seed(1, data.frame(x = stats::runif(n), noise = stats::rnorm(n)))
+  learn <- learning_rows
+  noted <- function(data, s) {
+    seen <<- c(seen, s$steps$until)
+    learn(data, s)
+  }
+  for (y in list(exp(sin(6 * d$x) + d$noise / 3), c(rep(1, 60), d$noise[1:10]))) { # a transform; a linear kernel
+    seen <- NULL
+    with_replaced(list(learning_rows = noted), suppressWarnings(suppressMessages(
+      pfdtc(y ~ x, d, transform = "auto", control = pfdtc_control(max_seconds = 1000, progress = FALSE)))))
+    expect_gt(length(seen), 1)
+    expect_identical(unique(seen), seen[1L])
+  }
+})
+
 test_that("fits follow their plans, and keep the reasons", {
   skip_on_cran()
   n <- 2300
@@ -144,7 +209,7 @@ test_that("fits follow their plans, and keep the reasons", {
                      list(m = 30, aux = aux_sor()), list(keep_data = FALSE, m = 20))) {
     for (rows in list(1:200, 1:n)) {
       args <- c(list(y ~ a + b, data[rows, ], kernel = kernel, noise = 0.25, hyper = "fixed",
-                     control = pfdtc_control(max_seconds = 0.2, progress = FALSE)), given)
+                     control = pfdtc_control(progress = FALSE)), given)
       fit <- with_few_exact(suppressWarnings(with_seed(3, do.call(pfdtc, args))))
       asked <- do.call(arguments, c(list(kernel = kernel, noise = 0.25, control = args$control), given))
       if (!is.null(given$m)) asked$m <- as.integer(given$m)

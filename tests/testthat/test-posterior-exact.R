@@ -215,7 +215,7 @@ test_that("a message offers neighbours if standard deviations of many rows take 
   fit <- gp_exact(dist ~ speed, cars, kernel = kernel_se(5, 400), noise = 200, hyper = "fixed")
   new <- data.frame(speed = 1:50 / 2) # distinct rows, because f is computed once for equal rows
   expect_silent(predict(fit, new, se.fit = TRUE))
-  with_replaced(list(slow_prediction = 2 * 50 * nrow(fit$x)^2), {
+  with_replaced(list(slow_operations = replace(slow_operations, "sds", 2 * 50 * nrow(fit$x)^2)), {
     expect_message(predict(fit, new, se.fit = TRUE), "50 predictions", class = "pfdtc_message_slow")
     expect_silent(predict(fit, new)) # means alone need no factor
     expect_silent(predict(fit, new[1:49, , drop = FALSE], se.fit = TRUE))
