@@ -10,7 +10,7 @@
 #' @param ... For `anova()`, further fits of the same response.
 #' @return `c(lower, upper)`, for the response as given and variances as learned (`print()` may inflate them).
 #'   If `true`, attribute `within` bounds the total variation distance of the fitted from the true posterior, and so
-#'   errors of probabilities. `anova()`: a data frame, one row per fit, of `df`, `logLik` (log marginal likelihood) and
+#'   errors of probabilities. `anova()`: a data frame with `df`, `logLik` (log marginal likelihood) and
 #'   its bounds, `AIC`, `difference`, `at_least`, `at_most`.
 #' @details With a non-Gaussian `family` the bounds are for Laplace's approximation, and the true value may lie outside;
 #'   with `approx = "vi"` they are the variational lower bound and `Inf`. Bounds by `anova()` are `NA` for [gp_sor()],
@@ -18,9 +18,9 @@
 #'   `logLik()` can lie outside `evidence_bounds()`, as can that of Laplace fits with inducing points and of models of
 #'   groups only.
 #'
-#' `difference` subtracts the `logLik` of the fit before. The exact difference lies between `at_least` and `at_most`;
-#' if these have one sign, the order of the fits is certain. There are no p-values: with priors and bounded ranges,
-#' twice a difference is not chi-squared. 5 is a large difference. A useless hyperparameter adds at most 0.5 on average.
+#' `difference` is that from the fit before. The exact one lies between `at_least` and `at_most`; if these have one
+#' sign, the order of the fits is certain. There are no p-values: with priors and bounded ranges,
+#' twice a difference is not chi-squared. 5 is a large difference. A useless hyperparameter adds 0.5 at most on average.
 #' @section Invariants: `lower <= exact log marginal likelihood <= upper`; a reference never gives a wider interval.
 #'   `at_least <= exact difference <= at_most`.
 #' @source Titsias (2014), Variational inference for Gaussian and determinantal point processes (NIPS workshop). Chen,
