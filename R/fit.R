@@ -183,7 +183,7 @@ fit_to_tolerance <- function(data, asked, state) {
   started <- proc.time()[["elapsed"]]
   job <- list2env(list(data = data, goal = list(tol = asked$tol, quantile = asked$control$tol_quantile),
                        control = asked$control, state = state, candidates = list(), started = started))
-  job$left <- function() asked$began + asked$control$max_seconds - proc.time()[["elapsed"]]
+  job$left <- function() (asked$began %||% started) + asked$control$max_seconds - proc.time()[["elapsed"]]
   job$late <- function() job$left() <= 0
   fit <- if (is.null(asked$likelihood)) search_plans(job, asked) else search_working(job, asked)
   best <- job$best
@@ -364,14 +364,15 @@ unless_it_fails <- function(fit_with, data, asked) {
   if (is.null(state$stopped)) fit
 }
 
-# Fits to all but one fold in turn by fit_to(). Returns the log densities of held-out responses, or NA if a fit fails.
-log_density_of_folds <- function(data, asked, fold, fit_to) {
+# Fits to all but one fold in turn by fit_with(). Returns the log densities of held-out responses, or NA if a fit fails.
+log_density_of_folds <- function(data, asked, fold, fit_with) {
   rows <- take_rows_of(rows_of_data(data), of_used_rows(data, seq_along(data$response)))
   y <- unname(rows$response)
   out <- rep(NA_real_, length(y))
   for (held in split(seq_along(y), fold)) {
-    fit <- fit_to(clean_again(data, rows$x[-held, , drop = FALSE], y[-held], rows$w[-held], NULL, asked$center,
-                              asked$scale, TRUE, "y"))
+    part <- clean_again(data, rows$x[-held, , drop = FALSE], y[-held], rows$w[-held], NULL, asked$center, asked$scale,
+                        TRUE, "y")
+    fit <- unless_it_fails(fit_with, part, asked)
     if (is.null(fit)) return(NA)
     at <- rows$x[held, , drop = FALSE]
     f <- c(latent_at(fit, at), noise_law(fit, list(x = at, index = seq_along(held))))

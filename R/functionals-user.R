@@ -123,7 +123,7 @@ partial_dependence <- function(fit, variable, newdata, at = NULL, weights = NULL
                                max_seconds = if (effort == "tight") Inf else 10, n = 20, type = c("link", "response")) {
   check_dots_empty()
   fit <- refuse_classes(check_any_fit(fit, "fit"))
-  type <- if (missing(type) && !is.null(fit$transform)) "response" else
+  type <- if (missing(type) && !is.null(c(fit$transform, fit$likelihood$predicts))) "response" else
     check_choice(type, c("link", "response"), "type")
   of_mean <- type == "response" && !(response_of(fit)$conjugate && is.null(fit$transform))
   effort <- check_choice(effort, c("reference", "fast", "tight"), "effort")

@@ -185,8 +185,8 @@ training_scores <- function(fit, seen = FALSE, each = FALSE) {
 # Poisson counts: mean square of Pearson residuals minus 1, in standard errors; a square has variance 2 + 1 / mean.
 # Ordered classes: the largest (X - r) / sqrt(2 r) of a class, where X is the score statistic of r further effects
 # (inputs and their squares) on the log odds of this class alone: chi-squared with r degrees of freedom.
-# Gaussian: the gain in mean log density if residuals have Student's t distribution. With more than rival$df degrees of
-# freedom, rival$beyond is added, so the gain must be positive. The list also has `scores` and the t `family`.
+# Gaussian: the largest distance of a residual of T(y) from the median of residuals, in mads. The list also has `scores`
+# and `family`, the rival for residuals of y.
 misfit_of <- function(fit) {
   n <- length(fit$data$response)
   rows <- if (n > dense_rows) with_fixed_seed(sort(sample.int(n, laplace_sizes$few_rows))) else seq_len(n)
@@ -206,10 +206,10 @@ misfit_of <- function(fit) {
   }
   if (response$conjugate) {
     scores <- training_scores(fit, each = TRUE)
-    scores$f <- untransformed(fit$transform, scores$f)
-    t <- response$rival$from_residuals(scores$y - scores$f)
-    misfit <- mean(t$density - scores$density) + if (t$df > response$rival$df) response$rival$beyond else 0
-    return(list(misfit = misfit, fit = fit, rows = rows, scores = scores, family = student(t$df)))
+    r <- transformed(fit$transform, scores$y) - scores$f
+    shape <- response$rival$shape(scores$y - untransformed(fit$transform, scores$f))
+    return(list(misfit = max(abs(r - stats::median(r))) / stats::mad(r), fit = fit, rows = rows, scores = scores,
+                family = do.call(response$rival$family, shape)))
   }
   loo <- loo_rows(fit)
   known <- !is.na(loo$mean) # rows of weight 0 have no prediction

@@ -180,8 +180,8 @@ choose_line <- function(now, s, run, line = NULL) {
   if (!few) now$value <- max(run$value, alone$value + value_of_some(now) - value_of_some(alone))
   if (!is.finite(now$value)) return(now) # the density could not be computed
   price <- parameter_nats * (1 - pool$fade)
-  counted <- function(model) max(model$parameters, if (pool$n <= line_rule[["as_kernel"]]) now$parameters)
-  judge <- function(model) list(score = price * counted(model) - model$value)
+  counted <- if (pool$n <= line_rule[["as_kernel"]]) now$parameters
+  judge <- function(model) list(score = price * max(model$parameters, counted) - model$value)
   beside <- function(tried) {
     if (!few) return(NULL)
     if (is.null(line)) line <- search_beside_line(now$problem, now$theta, s)

@@ -309,3 +309,33 @@ new_transform <- function(kind, y) {
   structure(list(kind = kind, lambda = NA_real_, centre = stats::median(y), unit = spreads_of(matrix(y))),
             class = "pfdtc_transform")
 }
+
+# Compares leave-one-out scores of a family and of its rival at the same rows: `scores` has two results of score_each().
+# Returns list(better, merit, gain, why, family): TRUE if the rival wins, sums of log densities, the mean gain of the
+# rival, words, and the rival, Student's t with its degrees of freedom. The rival wins if its sum is larger and its
+# gain is above rival$errors standard errors.
+#
+# With Gaussian noise, outliers have most of this sum, and they move the mean of the response. So the sum does not count
+# there. The gain, or else the decrease of squared errors of the mean, must be above rival$errors standard errors, and
+# the gain not below minus one. With the log transform, errors are relative to the rival's mean.
+compare_with_rival <- function(scores, rival) {
+  merit <- vapply(scores, function(s) sum(s$density), 0)
+  gains <- scores[[2L]]$density - scores[[1L]]$density
+  ends <- stats::quantile(gains, rival$limits %||% 0:1, names = FALSE)
+  gains <- pmin(pmax(gains, ends[1L]), ends[2L])
+  gain <- gain_summary(gains)
+  sure <- gain[["gain"]] / gain[["se"]] # in standard errors
+  out <- list(better = isTRUE(diff(merit) > 0 && sure > rival$errors), merit = merit, gain = gain, why = "")
+  if (is.null(rival$limits)) return(out)
+  unit <- if (is.null(rival$relative)) 1 else scores[[2L]]$mean
+  r <- vapply(scores, function(s) (s$y - s$mean) / unit, gains)
+  if (!all(is.finite(r))) return(replace(out, c("better", "why"), list(FALSE, "; its mean response may be infinite")))
+  closer <- drop(pmin(abs(r), stats::quantile(abs(r), 0.95))^2 %*% c(1, -1))
+  closer <- mean(closer) / se_of_mean(closer)
+  enough <- isTRUE(sure > -1 && max(sure, closer) > rival$errors)
+  out$better <- enough && abs(mean(r[, 2L])) < rival$bias * se_of_mean(r[, 2L])
+  if (enough) out$why <- if (out$better) sprintf("; with smaller errors, %.2g standard errors", closer) else
+    "; its f would not be the mean of the response"
+  out$family <- do.call(rival$family, rival$shape(r[, 2L]))
+  out
+}

@@ -73,8 +73,7 @@ translate.gp_reg <- function(x, engine = x$engine, ...) {
 }
 
 # This list has the arguments of predict() for parsnip's mode and type. `post` names a function of parsnip_posts.
-parsnip_types <- list(
-  regression = list(raw = NULL, numeric = list(type = "response"),
+parsnip_types <- list(regression = list(raw = NULL, numeric = list(type = "response"),
     conf_int = list(post = "band", type = "response", interval = "credible", level = quote(level)),
     pred_int = list(post = "band", type = "response", interval = "prediction", level = quote(level))),
   classification = list(raw = NULL, class = list(type = "class"), prob = list(post = "prob", type = "response"),

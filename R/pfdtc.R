@@ -262,12 +262,9 @@ linear_if_better <- function(fit, data, asked) {
   asked$control$progress <- FALSE
   linear <- replace(asked, "kernel", list(kernel_linear()))
   gain <- with_fixed_seed({
-    together <- copies_in(data) %||% seq_along(of_used_rows(data, data$response))
+    together <- copies_in(data) %||% seq_along(y)
     fold <- sample(rep_len(seq_len(common_value[["folds"]]), max(together)))[together]
-    density <- function(asked) {
-      log_density_of_folds(data, asked, fold, function(part) unless_it_fails(fit_once, part, asked))
-    }
-    density(linear) - density(asked)
+    log_density_of_folds(data, linear, fold, fit_once) - log_density_of_folds(data, asked, fold, fit_once)
   })
   better <- isTRUE(mean(gain) > common_value[["errors"]] * se_of_mean(gain))
   found <- if (better) unless_it_fails(fit_once, data, linear)
@@ -280,20 +277,18 @@ linear_if_better <- function(fit, data, asked) {
 }
 
 # Returns misfit_of(fit) if the rival of its family, another family (element `rival` of response_rows), should be tried,
-# because leave-one-out predictions contradict the family or because a response is extreme; else NULL. The user must not
-# have given the family (`open`, if Gaussian). Student's t noise is tried only if no response is frequent, and if a
-# transform or heavy tails were chosen or a response is extreme.
+# because leave-one-out predictions contradict the family; else NULL. The user must not have given the family (`open`,
+# if Gaussian). A Gaussian family is judged only if no response is frequent, and if a transform or heavy tails were
+# chosen or a response is extreme.
 misfit_if_contradicted <- function(fit, data, asked, open) {
-  extreme <- FALSE
   if (!is.null(asked$likelihood)) {
     due <- isTRUE(asked$likelihood$open) && asked$likelihood$approx == "laplace" && !asked$plain &&
       asked$hyper == "evidence" && is.null(rows_of_table(fit, data))
   } else {
     y <- data$response
-    far <- gaussian_row$rival$far[[1L + !is.null(fit$transform)]]
-    extreme <- isTRUE(open) && max(abs(y - stats::median(y))) > far * stats::mad(y)
     due <- isTRUE(open) && is.null(c(asked$noise, data$prior_weights)) && !length(data$groups) && data$n >= few_rows &&
-      (extreme || !is.null(fit$transform) || !is.null(fit$noise_tail) && has_learned_tails(fit)) &&
+      (!is.null(fit$transform) || !is.null(fit$noise_tail) && has_learned_tails(fit) ||
+         max(abs(y - stats::median(y))) > gaussian_row$rival$far * stats::mad(y)) &&
       values_of_response(y, FALSE) == "many" &&
       max(tabulate(match(y, unique(y)))) <= response_values[["share"]] * length(y)
   }
@@ -301,25 +296,26 @@ misfit_if_contradicted <- function(fit, data, asked, open) {
   modelled <- fit$data %||% if (is.null(asked$likelihood)) data_as_modelled(data, list(
     transform = fit$transform, trend = fit$noise_trend, tail = fit$noise_tail), asked) else data
   judged <- suppressMessages(misfit_of(replace(fit, "data", list(modelled))))
-  if (extreme || isTRUE(judged$misfit > response_of(fit)$rival$beyond)) judged
+  if (isTRUE(judged$misfit > response_of(fit)$rival$beyond)) judged
 }
 
 # Returns `fit`, or a fit with the rival of its family. If leave-one-out predictions contradict the family, the rival is
-# fitted to the same rows. It wins if it raises their leave-one-out log density by more than rival$errors standard
-# errors. Student's t noise can also win by log density and errors of f together. Rows with copies are not compared.
+# fitted to the same rows, and replaces the family if compare_with_rival() prefers it. Rows with copies do not count.
 rival_if_better <- function(fit, data, asked, open) {
   judged <- misfit_if_contradicted(fit, data, asked, open)
   if (is.null(judged)) return(fit)
-  gaussian <- is.null(asked$likelihood)
   rival <- response_of(fit)$rival
+  gaussian <- is.null(asked$likelihood)
   started <- proc.time()[["elapsed"]]
   asked[c("transform", "noise")] <- list("none", NULL)
+  about <- list(from = asked$likelihood, predicts = rival$predicts)
   rows <- rows_of_data(data)
   rows$y <- rows$y %||% unname(rows$response)
+  if (!is.null(rival$relative)) rows$size <- rows$y # the log-logistic response is known to be from y to size
   data_at <- function(i) data_of_rows(data, take_rows_of(rows, i), list(likelihood = as_likelihood(rival$family)))
   fit_rival <- function(data, kernel = asked$kernel) {
     asked["kernel"] <- list(kernel)
-    asked$likelihood <- c(as_likelihood(judged$family %||% rival$family), list(from = asked$likelihood))
+    asked$likelihood <- c(as_likelihood(judged$family %||% rival$family), about)
     unless_it_fails(function(data, asked, state) fit_once(data, complete_likelihood(data, asked), state), data, asked)
   }
   at <- data_at(judged$rows)
@@ -331,35 +327,24 @@ rival_if_better <- function(fit, data, asked, open) {
   copy <- copies_in(judged$fit$data) %||% seq_along(judged$fit$data$response)
   alone <- Reduce(intersect, list(scores[[1L]]$row, scores[[2L]]$row, which(tabulate(copy)[copy] == 1L)))
   if (length(alone) < few_rows) return(fit)
-  scores <- lapply(scores, function(s) lapply(s[c("y", "f", "density")], `[`, match(alone, s$row)))
-  density <- vapply(scores, `[[`, scores[[1L]]$density, "density")
-  gains <- density[, 2L] - density[, 1L]
-  ends <- stats::quantile(gains, rival$limits %||% 0:1, names = FALSE)
-  gains <- pmin(pmax(gains, ends[1L]), ends[2L])
-  gain <- gain_summary(gains)
-  r <- if (gaussian) vapply(scores, function(s) s$y - s$f, gains)
-  score <- if (gaussian) gain_summary(rival$with_errors(gains, r)) else gain
-  errors <- max(gain[["gain"]] / gain[["se"]], score[["gain"]] / score[["se"]]) # gains in standard errors
-  better <- isTRUE(diff(colSums(density)) > 0 && errors > rival$errors)
-  why <- ""
-  if (better && gaussian) { # outliers have moved the rival's f less; f must be the mean of the response
-    judged$family <- student(rival$from_residuals(r[, 2L])$df)
-    better <- abs(mean(r[, 2L])) < rival$bias * se_of_mean(r[, 2L])
-    if (!better) why <- "; its f would not be the mean of the response"
-  }
+  scores <- lapply(scores, function(s) lapply(s[c("y", "mean", "density")], `[`, match(alone, s$row)))
+  compared <- compare_with_rival(scores, rival)
+  judged$family <- compared$family
+  better <- compared$better
   if (better && (gaussian || length(judged$rows) < data$n)) other <- fit_rival(data_at(seq_along(rows$y)))
   found <- if (better) other else fit
   if (is.null(found)) return(fit)
+  gain <- compared$gain
   names <- paste0(c(response_of(fit)$name, rival$family), "()")
   found$because["rival"] <- sprintf(
     "%s: leave-one-out log density %+.2g a row relative to %s (standard error %.2g)%s", names[1L + better],
-    gain[["gain"]] * if (better) 1 else -1, names[2L - better], gain[["se"]], why)
+    gain[["gain"]] * if (better) 1 else -1, names[2L - better], gain[["se"]], compared$why)
   if (better) tell_classed("family", sprintf("Family %s. %s", found$because[["rival"]], rival$instead))
   found$seconds <- c(fit$seconds, families = proc.time()[["elapsed"]] - started)
   if (!better && gaussian) return(found)
   found$response <- structure(class = c("pfdtc_table", "data.frame"), legend =
     "`merit`: sum of leave-one-out log densities.", data.frame(candidate = names, chosen = c(!better, better),
-      merit = colSums(density), se = ifelse(c(!better, better), NA, gain[["se"]] * nrow(density))))
+      merit = compared$merit, se = ifelse(c(!better, better), NA, gain[["se"]] * gain[["rows"]])))
   found
 }
 

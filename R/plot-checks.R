@@ -84,8 +84,7 @@ pit_panel <- function(pit) {
                                             ylim = c(0, max(height, band))),
        layers = c(layer("box", 0, band[1L], x1 = 1, y1 = band[2L], border = NA, col = band_colour()),
                   layer("box", at, 0, x1 = at + 1 / classes, y1 = height, border = "black",
-                        col = grDevices::adjustcolor(plot_colours["data"], 0.15)),
-                  level_line(1)))
+                        col = grDevices::adjustcolor(plot_colours["data"], 0.15)), level_line(1)))
 }
 
 # Returns a figure of observed shares of successes, or of each of several classes, against leave-one-out probabilities.
@@ -295,8 +294,7 @@ figure_of_fit <- function(fit, ask) {
   if (is.numeric(which) && length(which) && all(which %in% seq_along(checks_drawn))) which <- checks_drawn[which]
   single <- is.character(which) && length(which) == 1L
   refuse_if(!is.character(which) || !length(which) || !all(which %in% c(if (!labels) checks_drawn, if (single) drawn)),
-            "which", describe(which), paste0(
-              "one of the figures ", list_quoted(drawn, "\"", 7L, "or"),
+            "which", describe(which), paste0("one of the figures ", list_quoted(drawn, "\"", 7L, "or"),
               if (!labels) paste(", or some of the checks", list_quoted(checks_drawn, "\""))),
             hint = if (single) did_you_mean(which, drawn, TRUE))
   which <- unique(which)

@@ -11,8 +11,8 @@
 #' @param interval `"credible"` (or `"confidence"`) for f; `"prediction"` for a new response, of weight 1 at `newdata`
 #'   and of the row's weight at a training row; `"conformal"`, without assuming normal noise (not for all families).
 #' @param level probability of the interval.
-#' @param type quantity, see Details. Default: `"mean"` with Gaussian noise, and for prediction intervals of numbers or
-#'   ordered classes; else `"latent"`.
+#' @param type quantity, see Details. Default: `"mean"` with Gaussian noise, if the fit chose `loglogistic()`, and for
+#'   prediction intervals of numbers or ordered classes; else `"latent"`.
 #' @param times times for `type = "survival"`.
 #' @param probs probabilities for `type = "quantile"`.
 #' @param wrt input of `type = "derivative"`: its name or number.
@@ -306,7 +306,8 @@ check_asked <- function(response, ask) {
   for (flag in setdiff(names(predict_arguments), "newdata")) ask[[flag]] <- check_flag(ask[[flag]], flag)
   other <- !response$conjugate
   types <- eval(formals(predict.gp_fit)$type)
-  if (is.null(ask$type) || identical(ask$type, types)) ask$type <- if (other) "latent" else "mean"
+  if (is.null(ask$type) || identical(ask$type, types)) ask$type <-
+    response$likelihood$predicts %||% if (other) "latent" else "mean"
   kind <- response$kind
   type <- if (is.character(ask$type) && length(ask$type) == 1L) types[pmatch(ask$type, types)]
   if (identical(type, "link")) type <- "latent"

@@ -219,8 +219,7 @@ krige <- function(reference, data, fun, n_c = kriging_rows(), group = group_for(
   near <- sort(unique(c(rows)))
   found <- native(ffi_kriging, engine_posterior(reference$factors, reference$inducing, model),
                   norms_for(reference$norms, reference$factors, model, x), engine_rows(data),
-                  x[groups$order, , drop = FALSE], of,
-                  as.integer(groups$start), near, matrix(match(rows, near), n_c),
+                  x[groups$order, , drop = FALSE], of, as.integer(groups$start), near, matrix(match(rows, near), n_c),
                   engine_control(nrow(data$x), reference$control))
   c(list(fun = fun, order = groups$order, group = rep(seq_len(ncol(rows)), diff(groups$start)), rows = rows,
          k = of$cross, n_terms = n_c + sum(of$terms)), found)

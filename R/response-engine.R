@@ -14,6 +14,7 @@ as_response <- function(likelihood, transform = NULL) {
   row <- response_row(likelihood)
   row$transform <- transform
   if (is.null(likelihood)) {
+    if (identical(transform$kind, "log")) row$rival[names(row$rival$log)] <- row$rival$log
     return(c(row, list(kind = if (is.null(transform)) "normal" else "transformed", link = links$identity, unit = 1,
                        trials = FALSE, approx = "none")))
   }

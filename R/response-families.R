@@ -87,8 +87,7 @@ ordinal_row <- function(noise, link) {
     counts <- counts_of_classes(sites$y, w, K)
     e$quantile(cumsum(counts)[-K] / sum(counts))
   }
-  interval_row(
-    noise, paste0("ordinal", if (link != "logit") paste0("_", link)), identity, label = "ordered",
+  interval_row(noise, paste0("ordinal", if (link != "logit") paste0("_", link)), identity, label = "ordered",
     call = sprintf("ordinal(\"%s\")", link), links = link, mean_link = "identity", reads = "ordered", discrete = TRUE,
     shape = function(likelihood) {
       sprintf("width.%s", likelihood$levels[seq_len(max(length(likelihood$levels) - 2L, 0L)) + 1L])

@@ -144,22 +144,18 @@ logistic_moments <- function(mean, sd, grid = seq(-25, 25, length.out = 76L), to
 
 gaussian_row <- list(
   name = "gaussian", label = "Gaussian", call = "gaussian()", links = "identity", reads = "numbers", conjugate = TRUE,
-  # beyond < 0: outliers move f, so residuals may fit Student's t a little worse than the fit's noise model. Gains are
-  # limited to their quantiles `limits`, because one outlier could dominate their mean and its standard error.
-  rival = list(family = "student", far = c(20, 100), beyond = -0.1, df = 3, errors = 2, limits = c(0.025, 0.975),
-    bias = 3, instead = "`noise = ~ 1` keeps normal noise.",
-    # Adds gains in log density, divided by their sd, to decreases of squared errors r, divided by their sd. The 5 %
-    # largest errors are limited. With heavy tails, densities of normal noise can be as large although outliers moved f.
-    with_errors = function(gains, r) {
-      closer <- drop(pmin(abs(r), stats::quantile(abs(r), 0.95))^2 %*% c(1, -1))
-      gains / stats::sd(gains) + closer / stats::sd(closer)
-    },
-    # Fits Student's t by maximum likelihood, df from 1 to 30. If most residuals are 0, there is no maximum.
-    from_residuals = function(r) {
-      if (!all(is.finite(r)) || stats::mad(r) == 0) return(list(df = 30, density = -Inf))
-      log_density <- function(p) stats::dt(r / exp(p[1L]), exp(p[2L]), log = TRUE) - p[1L]
-      p <- stats::optim(c(log(stats::mad(r)), log(3)), function(p) -sum(log_density(p)))$par
-      list(df = signif(min(max(exp(p[2L]), 1), 30), 2), density = log_density(p))
+  # A response `far` mads from the median is judged. Gains are limited to their quantiles `limits`, because one outlier
+  # could dominate their mean and its standard error. `log` has the rival of a response with the log transform.
+  rival = list(family = "student", far = 20, beyond = 5, errors = 2, limits = c(0.025, 0.975), bias = 3,
+    instead = "`noise = ~ 1` keeps normal noise.",
+    log = list(family = "loglogistic", shape = function(r) list(), relative = TRUE, predicts = "mean"),
+    # Fits Student's t to residuals r by maximum likelihood, df from 1 to 30. If most are 0, there is no maximum.
+    shape = function(r) {
+      if (!all(is.finite(r)) || stats::mad(r) == 0) return(list(df = 30))
+      best <- stats::optim(c(log(stats::mad(r)), log(3)), function(p) {
+        -sum(stats::dt(r / exp(p[1L]), exp(p[2L]), log = TRUE) - p[1L])
+      })$par
+      list(df = signif(min(max(exp(best[2L]), 1), 30), 2))
     }))
 
 binomial_row <- list(

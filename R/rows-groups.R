@@ -193,8 +193,7 @@ check_levels <- function(variables, n, gaussian = TRUE) {
         if (length(v$plain) == 1L) "is" else "are"))
     } else if (v$kind == "factor") {
       if (k > max(50, 0.9 * n)) refuse(
-        sprintf("has `%s`, a factor with %d different values in %.0f rows", v$name, k, n),
-        hint_for_text(v$levels) %||%
+        sprintf("has `%s`, a factor with %d different values in %.0f rows", v$name, k, n), hint_for_text(v$levels) %||%
           sprintf(paste("Leave out identifiers of rows, as in y ~ . - %s. Write text that holds numbers as",
                         "as.numeric(as.character(%s))."), v$name, v$name))
       if (k >= many_levels) tell_classed("levels", sprintf(

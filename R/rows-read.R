@@ -82,8 +82,7 @@ without_identifiers <- function(mf, terms, used, columns) {
   if (!any(identifies) || all(identifies)) return(NULL)
   left <- names[identifies]
   numbers <- Filter(function(name) !anyNA(as_number(mf[[name]])), left)
-  tell_classed("levels", paste0(
-    list_quoted(left), if (length(left) == 1L) " is" else " are",
+  tell_classed("levels", paste0(list_quoted(left), if (length(left) == 1L) " is" else " are",
     " left out: hardly any value repeats, so effects of values are part of the noise.",
     if (length(numbers)) sprintf(" as.numeric(as.character(%s)) makes numbers of a factor.", numbers[1L])))
   stats::update(grouped$formula %||% stats::formula(terms),

@@ -175,27 +175,38 @@ test_that("errors of f help to find Student's t noise, because heavy tails of no
   })
   fit <- typo_fit(many)
   expect_identical(name_of(fit), "student")
-  # The mean gain in log density alone is below two standard errors (se is that of the sum).
+  # The mean gain in log density alone is below two standard errors (se is that of the sum). The reason has both means.
   expect_lt(diff(fit$response$merit), 2 * fit$response$se[1])
-  row <- response_rows$gaussian
-  row$rival$with_errors <- function(gains, r) gains
-  normal <- with_replaced(list(response_rows = replace(response_rows, "gaussian", list(row))), typo_fit(many))
-  expect_identical(name_of(normal), "gaussian")
+  together <- sub(".*with smaller errors, ([0-9.]+) standard errors$", "\\1", fit$because[["rival"]])
+  expect_gt(as.numeric(together), 2)
+  expect_match(utils::capture.output(print(fit)), "with smaller errors,", fixed = TRUE, all = FALSE)
+  normal <- typo_fit(many, noise = ~ 1)
   at <- data.frame(x = seq(-1.9, 1.9, by = 0.05))
   error <- function(fit) sqrt(mean((predict(fit, at) - sin(2 * at$x))^2))
   expect_lt(error(fit), error(normal) / 2)
 })
 
+test_that("without transform and heavy tails, a response 20 mads from the median asks for Student's t noise", {
+  flat <- with_seed(2, data.frame(x = stats::runif(100, -2, 2), u = stats::runif(100), y = stats::rnorm(100)))
+  asks <- function(mads) {
+    flat$y[17] <- 1e6 # the median and the mad are the same for any larger value
+    flat$y[17] <- stats::median(flat$y) + mads * stats::mad(flat$y)
+    fit <- with_seed(2, suppressMessages(pfdtc(y ~ ., flat, kernel = kernel_se(), transform = "auto")))
+    expect_null(fit$transform)
+    "rival" %in% names(fit$because)
+  }
+  expect_identical(c(asks(19.9), asks(20.1)), c(FALSE, TRUE))
+})
+
 test_that("the degrees of freedom maximise the likelihood of residuals", {
   r <- with_seed(6, 0.3 * stats::rt(500, 3))
-  found <- gaussian_row$rival$from_residuals(r)
+  found <- gaussian_row$rival$shape(r)
   best <- stats::optimise(function(df) {
     stats::optimise(function(s) sum(stats::dt(r / s, df, log = TRUE) - log(s)), c(0.01, 3), maximum = TRUE)$objective
   }, c(1, 30), maximum = TRUE)
   expect_equal(found$df, best$maximum, tolerance = 0.05) # two digits
-  expect_equal(sum(found$density), best$objective, tolerance = 1e-4)
   for (none in list(c(rep(0, 60), 1), c(r, NA), c(r, Inf))) { # no maximum
-    expect_identical(gaussian_row$rival$from_residuals(none)$density, -Inf)
+    expect_identical(gaussian_row$rival$shape(none), list(df = 30))
   }
 })
 
@@ -225,4 +236,72 @@ test_that("Student's t noise is judged by random rows of many, and fitted to all
   fit <- with_replaced(list(dense_rows = 180L, laplace_sizes = sizes), typo_fit(rbind(typo, typo[17, ] + 0.01)))
   expect_identical(name_of(fit), "student")
   expect_identical(fit$nobs, 201L)
+})
+
+# ---- the log-logistic response --------------------------------------------------------------------------------------
+
+long <- with_seed(2, {
+  d <- data.frame(x = stats::runif(120, -2, 2))
+  d$y <- exp(1 + sin(2 * d$x) + 0.3 * stats::rnorm(120))
+  replace(d, "y", list(replace(d$y, 7, 100 * d$y[7])))
+})
+skewed <- typo_fit(long)
+
+test_that("a wrong response of a log-normal sample makes the response log-logistic, with predictions in units of y", {
+  expect_identical(name_of(skewed), "loglogistic")
+  expect_match(skewed$because[["rival"]], "^loglogistic\\(\\): leave-one-out log density .* smaller errors")
+  normal <- typo_fit(long, noise = ~ 1)
+  expect_identical(normal$transform$kind, "log")
+  at <- data.frame(x = seq(-1.9, 1.9, by = 0.05))
+  error <- function(fit) sqrt(mean((predict(fit, at) - exp(1 + sin(2 * at$x) + 0.3^2 / 2))^2))
+  expect_lt(error(skewed), error(normal) / 2)
+  given <- typo_fit(long, family = loglogistic())
+  expect_equal(predict(skewed, at), predict(given, at, type = "response"), tolerance = 1e-8)
+  expect_equal(predict(given, at), log(predict(given, at, type = "median")), tolerance = 1e-8) # the default is f
+  expect_equal(unname(fitted(skewed)), unname(long$y - residuals(skewed)), tolerance = 1e-8)
+  expect_identical(partial_dependence(skewed, "x", at = 0), partial_dependence(skewed, "x", at = 0, type = "response"))
+  expect_identical(nobs(suppressMessages(add_rows(skewed, long[1:2, ]))), 122L)
+})
+
+test_that("the log-logistic response is not tried without a residual beyond 5 mads, and log y decides as before", {
+  expect_false("rival" %in% names(typo_fit(long[-7, ])$because))
+  expect_identical(typo_fit(long[-7, ])$transform$kind, "log")
+})
+
+test_that("a Gaussian family gives way by errors of the mean, if densities are not much worse and means are right", {
+  scores <- with_seed(8, {
+    e <- stats::rnorm(100)
+    list(list(y = e, mean = 1.5 * rep(c(-1, 1), 50), density = stats::rnorm(100)), list(y = e, mean = 0 * e))
+  })
+  compared <- function(gain, rival = gaussian_row$rival, shift = 0) {
+    scores[[2]]$density <- scores[[1]]$density + gain
+    scores <- lapply(scores, function(s) replace(s, "y", list(s$y + shift)))
+    compare_with_rival(scores, rival)
+  }
+  noise <- with_seed(9, stats::rnorm(100))
+  noise <- (noise - mean(noise)) / stats::sd(noise) # the standard error of the mean is 0.1
+  expect_true(compared(noise)$better)
+  expect_true(compared(noise - 0.08)$better)
+  expect_false(compared(noise - 0.2)$better)
+  expect_false(compared(noise, shift = 1)$better)
+  expect_match(compared(noise, shift = 1)$why, "f would not be the mean")
+  endless <- lapply(scores, function(s) replace(s, "mean", list(replace(0 * s$y, 1, Inf))))
+  endless[[2]]$density <- scores[[1]]$density + 1
+  infinite <- compare_with_rival(endless, gaussian_row$rival)
+  expect_false(infinite$better)
+  expect_match(infinite$why, "infinite")
+  # One outlier with a small density does not count, nor does one with a large density.
+  expect_true(compared(replace(noise, 1, -1000))$better)
+  expect_false(compared(replace(noise - 0.2, 1, 1000))$better)
+  # Another family needs a larger sum of log densities, two standard errors above 0.
+  other <- response_rows$ordinal$rival
+  expect_identical(c(compared(noise + 0.19, other)$better, compared(noise + 0.21, other)$better), c(FALSE, TRUE))
+  # With the log transform, errors are relative to the rival's mean. Its errors are small for small responses alone.
+  size <- rep(c(1, 100), 50)
+  sign <- rep(c(-1, -1, 1, 1), 25)
+  y <- size * (1 + scores[[1]]$y / 10)
+  both <- list(list(y = y, mean = size * (1 + sign * rep(c(0.5, 0), 50)), density = 0 * y),
+               list(y = y, mean = size * (1 + sign * rep(c(0, 0.2), 50)), density = noise))
+  expect_true(compare_with_rival(both, as_response(NULL, list(kind = "log"))$rival)$better)
+  expect_false(compare_with_rival(both, gaussian_row$rival)$better)
 })
