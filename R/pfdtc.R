@@ -29,8 +29,8 @@
 #' @param aux auxiliary distribution of the pF-DTC objective that moves inducing points, see [aux_sor()].
 #' @param neighbours number of nearest neighbours beside inducing points. Default: 0, or at least 40 if needed.
 #' @param family [binomial()], [multinomial()], [ordinal()], [poisson()], [nb()], `Gamma("log")`, [weibull()],
-#'   [tobit()], [tweedie()], [student()] or [gp_family()]. Default: by the response's type; numbers:
-#'   Gaussian, with outliers `student()`.
+#'   [tobit()], [tweedie()], [student()] or [gp_family()]. Default: by the response's type;
+#'   numbers: Gaussian (or `student()`, `loglogistic()`).
 #' @param approx `"laplace"` or `"vi"` (variational), for a `family` of one f.
 #' @param mean `~ x1`: a + b x1 (if Gaussian). `~ 1`: chosen with `kernel`.
 #' @param transform `"log"` or `"yeojohnson"`, applied to the response; `"none"`; or `fit$transform` of another fit.
