@@ -332,10 +332,11 @@ compare_with_rival <- function(scores, rival) {
   if (!all(is.finite(r))) return(replace(out, c("better", "why"), list(FALSE, "; its mean response may be infinite")))
   closer <- drop(pmin(abs(r), stats::quantile(abs(r), 0.95))^2 %*% c(1, -1))
   closer <- mean(closer) / se_of_mean(closer)
-  enough <- isTRUE(sure > -1 && max(sure, closer) > rival$errors)
+  enough <- isTRUE(sure > -1 && max(sure, closer, na.rm = TRUE) > rival$errors)
   out$better <- enough && abs(mean(r[, 2L])) < rival$bias * se_of_mean(r[, 2L])
-  if (enough) out$why <- if (out$better) sprintf("; with smaller errors, %.2g standard errors", closer) else
-    "; its f would not be the mean of the response"
+  if (enough && !out$better) out$why <- "; its f would not be the mean of the response"
+  if (out$better && isTRUE(closer > rival$errors))
+    out$why <- sprintf("; errors are smaller by %.2g standard errors", closer)
   out$family <- do.call(rival$family, rival$shape(r[, 2L]))
   out
 }

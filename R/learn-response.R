@@ -78,7 +78,7 @@ find_response <- function(data, asked, open, first, state) {
   s <- plan$learn
   problem <- learning_problem(learning_rows(start, s), s, "matern32")
   begun <- search_starts(problem, s$restarts, state)
-  if (proc.time()[["elapsed"]] > problem$pool$until && is.null(open$trends[[1L]])) {
+  if (!in_time(problem$pool) && is.null(open$trends[[1L]])) {
     because <- c(response = "No transform was tried, and the noise is constant, because `max_seconds` was reached.")
     list2env(list(begun = begun, asked = plan$asked, because = because), state)
     return(list(transform = first))

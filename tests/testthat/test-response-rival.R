@@ -145,6 +145,7 @@ test_that("one wrong response makes Student's t noise likelier, and f follows th
   error <- function(fit) sqrt(mean((predict(fit, at) - sin(2 * at$x))^2))
   # The sd of the mean of 200 / 8 responses with noise sd .1 is .02: f has about 8 independent parts.
   expect_lt(error(robust), 0.06)
+  expect_output(print(exceedance(robust, typo[1:2, ], threshold = 0)), "the median response exceeds") # df may be 1
   expect_gt(error(normal), 5 * error(robust))
   given <- typo_fit(typo, family = student(robust$likelihood$df))
   expect_equal(predict(robust, at), predict(given, at), tolerance = 1e-8)
@@ -177,9 +178,9 @@ test_that("errors of f help to find Student's t noise, because heavy tails of no
   expect_identical(name_of(fit), "student")
   # The mean gain in log density alone is below two standard errors (se is that of the sum). The reason has both means.
   expect_lt(diff(fit$response$merit), 2 * fit$response$se[1])
-  together <- sub(".*with smaller errors, ([0-9.]+) standard errors$", "\\1", fit$because[["rival"]])
+  together <- sub(".*errors are smaller by ([0-9.]+) standard errors$", "\\1", fit$because[["rival"]])
   expect_gt(as.numeric(together), 2)
-  expect_match(utils::capture.output(print(fit)), "with smaller errors,", fixed = TRUE, all = FALSE)
+  expect_match(utils::capture.output(print(fit)), "errors are smaller", fixed = TRUE, all = FALSE)
   normal <- typo_fit(many, noise = ~ 1)
   at <- data.frame(x = seq(-1.9, 1.9, by = 0.05))
   error <- function(fit) sqrt(mean((predict(fit, at) - sin(2 * at$x))^2))
@@ -249,7 +250,7 @@ skewed <- typo_fit(long)
 
 test_that("a wrong response of a log-normal sample makes the response log-logistic, with predictions in units of y", {
   expect_identical(name_of(skewed), "loglogistic")
-  expect_match(skewed$because[["rival"]], "^loglogistic\\(\\): leave-one-out log density .* smaller errors")
+  expect_match(skewed$because[["rival"]], "^loglogistic\\(\\): leave-one-out log density .* errors are smaller")
   normal <- typo_fit(long, noise = ~ 1)
   expect_identical(normal$transform$kind, "log")
   at <- data.frame(x = seq(-1.9, 1.9, by = 0.05))
@@ -285,6 +286,14 @@ test_that("a Gaussian family gives way by errors of the mean, if densities are n
   expect_false(compared(noise - 0.2)$better)
   expect_false(compared(noise, shift = 1)$better)
   expect_match(compared(noise, shift = 1)$why, "f would not be the mean")
+  # Equal or larger errors are not called smaller, if the density decides.
+  expect_match(compared(noise)$why, "errors are smaller by")
+  for (size in c(1, 1.2)) {
+    same <- list(scores[[1]], replace(scores[[1]], "mean", list(size * scores[[1]]$mean)))
+    same[[2]]$density <- same[[1]]$density + noise + 1
+    alone <- compare_with_rival(same, gaussian_row$rival)
+    expect_identical(alone[c("better", "why")], list(better = TRUE, why = ""))
+  }
   endless <- lapply(scores, function(s) replace(s, "mean", list(replace(0 * s$y, 1, Inf))))
   endless[[2]]$density <- scores[[1]]$density + 1
   infinite <- compare_with_rival(endless, gaussian_row$rival)
