@@ -24,6 +24,12 @@ SEXP list_get(SEXP list, const char *name)
     return VECTOR_ELT(list, at);
 }
 
+void arg_check(int holds, const char *requirement)
+{
+    if (!holds)
+        Rf_error("internal: %s", requirement);
+}
+
 double arg_number(SEXP x, const char *argument)
 {
     if (TYPEOF(x) != REALSXP || XLENGTH(x) != 1)
@@ -94,14 +100,13 @@ const double *list_vector(SEXP list, const char *name, size_t length)
     return arg_vector(list_get(list, name), name, length);
 }
 
-const int *arg_indices(SEXP x, const char *argument, int least, int most)
+const int *arg_indices(SEXP x, const char *argument, size_t length, int least, int most)
 {
-    if (TYPEOF(x) != INTSXP)
-        Rf_error("internal: `%s` must be integers", argument);
-    const size_t n = (size_t)XLENGTH(x);
+    if (TYPEOF(x) != INTSXP || (size_t)XLENGTH(x) != length)
+        Rf_error("internal: `%s` must have %.0f integers", argument, (double)length);
     const int *from = INTEGER_RO(x);
-    int *to = alloc_integers(n);
-    for (size_t i = 0; i < n; i++) {
+    int *to = alloc_integers(length);
+    for (size_t i = 0; i < length; i++) {
         if (from[i] < least || from[i] > most)
             Rf_error("internal: `%s` must be between %d and %d", argument, least, most);
         to[i] = from[i] - 1;
@@ -117,20 +122,17 @@ static struct factor arg_factor(SEXP list)
     SEXP columns = list_get(list, "columns"), table = list_get(list, "table"),
          number = list_get(list, "number");
     f.profile = profile_of(arg_string(list_get(list, "profile"), "profile"));
-    if (f.profile == NULL)
-        Rf_error("internal: no profile `%s`", arg_string(list_get(list, "profile"), ""));
+    arg_check(f.profile != NULL, "there is no such profile");
     f.d = (int)XLENGTH(columns);
-    f.column = arg_indices(columns, "columns", 1, INT_MAX);
-    if (number != R_NilValue && XLENGTH(number) != f.d)
-        Rf_error("internal: `number` must have a value for each column");
-    f.number = number == R_NilValue ? NULL : arg_indices(number, "number", 1, 2);
+    f.column = arg_indices(columns, "columns", (size_t)f.d, 1, INT_MAX);
+    if (number != R_NilValue)
+        f.number = arg_indices(number, "number", (size_t)f.d, 1, 2);
     f.isotropic = arg_integer(list_get(list, "isotropic"), "isotropic");
     f.power = arg_count(list_get(list, "power"), "power");
     f.n_parameters = factor_n_metric(&f) + f.profile->n_shape;
     if (factor_has_levels(&f)) {
         const int group = f.profile->metric == METRIC_GROUP, rows = factor_table_rows(&f);
-        if (rows < 1 || (group && f.power > 1))
-            Rf_error("internal: a factor of levels must have a level and effects");
+        arg_check(rows > 0 && !(group && f.power > 1), "levels must have effects");
         f.levels = levels_named(arg_string(list_get(list, "correlation"), "correlation"));
         f.n_parameters = levels_parameters(f.levels, rows) + (group ? rows - 1 : 0);
         if (f.levels == LEVELS_GIVEN && !group)
@@ -166,8 +168,9 @@ struct kernel arg_kernel(SEXP list)
     for (int f = 0; f < n_factors; f++)
         factor[f] = arg_factor(VECTOR_ELT(factors, f));
     for (int t = 0; t < n_terms; t++) {
-        term[t].n_factors = (int)XLENGTH(VECTOR_ELT(terms, t));
-        term[t].factor = arg_indices(VECTOR_ELT(terms, t), "factors", 1, n_factors);
+        SEXP of = VECTOR_ELT(terms, t);
+        term[t].n_factors = (int)XLENGTH(of);
+        term[t].factor = arg_indices(of, "factors", (size_t)XLENGTH(of), 1, n_factors);
     }
     kernel_places(n_factors, factor, n_terms, term, &k);
     const double *values = list_vector(list, "values", (size_t)k.n_theta);
@@ -192,14 +195,13 @@ static void *keep(const void *x, size_t size)
 struct lowrank *arg_lowrank(SEXP list, const struct kernel *kernel)
 {
     struct lowrank aux = {.kernel = kernel};
-    int rows;
+    int rows, columns;
     aux.p = arg_integer(list_get(list, "p"), "p");
-    if (aux.p != 0 && aux.p != 1)
-        Rf_error("internal: `p` must be 0 or 1");
-    aux.U = arg_inputs(kernel, list_get(list, "U"), "U", &aux.n_u, &aux.columns);
+    arg_check(aux.p == 0 || aux.p == 1, "`p` must be 0 or 1");
+    aux.U = arg_inputs(kernel, list_get(list, "U"), "U", &aux.n_u, &columns);
     aux.W = arg_matrix(list_get(list, "W"), "W", &rows, &aux.q);
-    if (rows != aux.n_u || aux.q < 1)
-        Rf_error("internal: `W` must have a row for every row of `U`, and a column");
+    arg_check(rows == aux.n_u && aux.q > 0,
+              "`W` must have the rows of `U`, and a column");
     aux.sign = list_vector(list, "sign", (size_t)aux.q);
     return keep(&aux, sizeof aux);
 }
@@ -231,8 +233,7 @@ struct source *arg_rows(const struct model *model, SEXP list)
 struct source *arg_data(const struct model *model, SEXP list)
 {
     struct source *rows = arg_rows(model, list);
-    if (rows->y == NULL)
-        Rf_error("internal: `y` must be there");
+    arg_check(rows->y != NULL, "`y` must be there");
     return rows;
 }
 
@@ -260,10 +261,8 @@ struct plan arg_plan(SEXP control, int N)
     plan.threads = arg_integer(list_get(control, "threads"), "threads");
     const int block = arg_integer(list_get(control, "block"), "block");
     const double memory = list_number(control, "memory");
-    if (plan.threads < 1 || block < 1)
-        Rf_error("internal: `threads` and `block` must be at least 1");
-    if (!(memory >= 0.0))
-        Rf_error("internal: `memory` must be at least 0");
+    arg_check(plan.threads > 0 && block > 0, "`threads` and `block` must be at least 1");
+    arg_check(memory >= 0.0, "`memory` must be at least 0");
     plan.memory = memory < (double)(SIZE_MAX / 2) ? (size_t)memory : SIZE_MAX / 2;
 #ifndef _OPENMP
     plan.threads = 1;

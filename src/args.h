@@ -18,6 +18,8 @@
 /* Returns the element with this name.  Raises an error if the list has no such element. */
 SEXP list_get(SEXP list, const char *name);
 
+/* Raises an error with the requirement, a sentence about arguments, unless it holds. */
+void arg_check(int holds, const char *requirement);
 double arg_number(SEXP x, const char *argument);
 int arg_integer(SEXP x, const char *argument);
 /* Returns the integer x, which must be at least 0. */
@@ -36,9 +38,9 @@ const double *arg_vector_or_null(SEXP x, const char *argument, size_t length);
 double list_number(SEXP list, const char *name);
 const double *list_vector(SEXP list, const char *name, size_t length);
 
-/* Returns a copy of the integers x, minus 1, so that they count from 0.  They must be between `least` and `most`.  If
- * `least` is 0, the integer 0 stands for "none" and becomes -1. */
-const int *arg_indices(SEXP x, const char *argument, int least, int most);
+/* Returns a copy of the integers x, minus 1, so that they count from 0.  x must have the given length, and integers
+ * between `least` and `most`.  If `least` is 0, the integer 0 stands for "none" and becomes -1. */
+const int *arg_indices(SEXP x, const char *argument, size_t length, int least, int most);
 
 /* Read a kernel and an auxiliary distribution. The results are valid until .Call returns. */
 struct kernel arg_kernel(SEXP list);

@@ -3,7 +3,7 @@
 void block_response(const struct block *b, double *ys)
 {
     for (int i = 0; i < b->n; i++)
-        ys[i] = scale_of(b->scale, i) * b->y[i];
+        ys[i] = or_one(b->scale, i) * b->y[i];
 }
 
 size_t source_size(const struct source *s, int n)
@@ -34,7 +34,7 @@ struct block source_block(const struct source *s, int start, int n, double *scra
         for (int j = 0; j < s->columns; j++)
             X[(size_t)j * n + i] = s->X[j * ldx + row];
         y[i] = s->y == NULL ? 0.0 : s->y[row];
-        scale[i] = scale_of(s->scale, row);
+        scale[i] = or_one(s->scale, row);
     }
     return (struct block){n, X, n, y, s->scale == NULL ? NULL : scale, start};
 }

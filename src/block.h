@@ -53,9 +53,10 @@ static inline struct rows rows_of(const struct block *b)
     return (struct rows){b->n, b->X, b->ldx};
 }
 
-static inline double scale_of(const double *scale, int i)
+/* Returns x[i], or 1 if x is NULL, such as weights that are all 1. */
+static inline double or_one(const double *x, int i)
 {
-    return scale == NULL ? 1.0 : scale[i];
+    return x == NULL ? 1.0 : x[i];
 }
 
 static inline double weight_of(const double *scale, int i)

@@ -62,29 +62,29 @@ static struct left with_crossing(const struct crossing *e, double root, double e
     return known;
 }
 
-/* Computes the certificate of f(x). Let A = L^{-1} k(Z, X), a = L^{-1} k(Z, x), G = A A', C_x = (s2 I + G)^{-1} a, h_x
- * = A'C_x and E = k(X, X) - A'A. Then hGh = C_x'G C_x, hPsih = C_x'Psi C_x >= h_x'E h_x and CC = |C_x|^2. Rounding
- * errors of k(x, x) are proportional to `size`. */
-static struct certificate certify_point(const struct norms *s, double s2,
-                                        double exact_prior, double size, double mean,
-                                        double sor, double unexplained, double hGh,
-                                        double hPsih, double CC,
-                                        const struct crossing *crossing)
+/* Computes the bounds at place `row` of c->to, which has the prediction of f(x). Let A = L^{-1} k(Z, X), a = L^{-1}
+ * k(Z, x), G = A A', C_x = (s2 I + G)^{-1} a, h_x = A'C_x and E = k(X, X) - A'A. Then hGh = C_x'G C_x, hPsih = C_x'Psi
+ * C_x >= h_x'E h_x and CC = |C_x|^2. Rounding errors of k(x, x) are proportional to `size`. */
+static void certify_point(const struct certifying *c, int row, double exact_prior,
+                          double size, double hGh, double hPsih, double CC)
 {
-    struct certificate certificate;
+    const struct norms *s = c->norms;
+    const double s2 = c->posterior->z.model->s2, sor = c->to.sor_variance[row];
+    double *mean_error = c->to.mean_error + row, *var_lower = c->to.var_lower + row,
+           *var_upper = c->to.var_upper + row;
     /* Rounding moves C C' for the Cholesky factor C of s2 I + G, G = A A', by up to inner s2. This moves A'C_x (CC is
      * |C_x|^2) by up to inner sqrt(s2 CC) / 2, because |A'(s2 I + G)^{-1}|_2 <= 1 / (2 sqrt(s2)). */
     const double inner = s->growth * s->G_norm / s2, moved = inner * sqrt(s2 * CC) / 2.0;
     const double prior = exact_prior + 4.0 * s->unit * (size - exact_prior),
                  prior_upper = prior * (1.0 + 2.0 * s->unit);
-    const double everything = fabs(mean) + sqrt(prior * s->c); /* |mean_exact|_H^2 <= c */
+    const double everything =
+        fabs(c->to.mean[row]) + sqrt(prior * s->c); /* |mean_exact|_H^2 <= c */
 
     if (!(inner < 0.25)) { /* rounding is too large: only prior bounds */
-        certificate.mean_error =
-            or_else(everything * (1.0 + 8.0 * DBL_EPSILON), INFINITY);
-        certificate.var_lower = 0.0;
-        certificate.var_upper = prior_upper;
-        return certificate;
+        *mean_error = or_else(everything * (1.0 + 8.0 * DBL_EPSILON), INFINITY);
+        *var_lower = 0.0;
+        *var_upper = prior_upper;
+        return;
     }
     const double h = sqrt(positive(hGh) + s->growth * s->G_norm * CC) + moved;
     const double most = fmax(size, s->most);
@@ -92,57 +92,56 @@ static struct certificate certify_point(const struct norms *s, double s2,
                  kappa_h = kappa_rows * sqrt(s->weight) * h;
     const double by_groups = sqrt(positive(hPsih) + s->growth * s->Psi_norm * CC) +
                              sqrt(s->spread) * kappa_h + sqrt(s->lam) * moved;
-    const double eta = fmin(sqrt(s->lam) * h, by_groups), root = sqrt(unexplained);
+    const double eta = fmin(sqrt(s->lam) * h, by_groups),
+                 root = sqrt(c->to.unexplained[row]);
     const double kappa = kappa_x + kappa_h, wide = root + eta + kappa;
     /* k_error bounds the effect of errors of kernel values on k(X, x) - K h_x, for coefficients h_x with norm h. */
     const double e_error = s->unit * sqrt(size * s->K_norm),
                  k_error = e_error + s->unit * s->K_norm * h;
 
-    certificate.mean_error = wide * s->w_E;
-    certificate.mean_error += sqrt(CC) * s->beta_error; /* error of beta */
-    certificate.mean_error +=
+    *mean_error = wide * s->w_E;
+    *mean_error += sqrt(CC) * s->beta_error; /* error of beta */
+    *mean_error +=
         s->slack * most * s->alpha * (1.0 + sqrt(s->weight) * h); /* error of a */
-    certificate.mean_error += s->growth * sqrt(size) * s->beta;   /* error of a'beta */
-    certificate.mean_error += k_error * s->w_norm;
-    certificate.mean_error *= 1.0 + 16.0 * DBL_EPSILON;
-    certificate.mean_error = or_else(fmin(certificate.mean_error, everything), INFINITY);
+    *mean_error += s->growth * sqrt(size) * s->beta;              /* error of a'beta */
+    *mean_error += k_error * s->w_norm;
+    *mean_error *= 1.0 + 16.0 * DBL_EPSILON;
+    *mean_error = or_else(fmin(*mean_error, everything), INFINITY);
 
     const double ratio = s->lam / s2;
     struct left left = without_crossing(root, eta, kappa, ratio);
-    if (crossing != NULL) {
-        const double norm = sqrt(positive(crossing->size));
+    if (c->crossings != NULL) {
+        const struct crossing e = {c->crossings->cross[row], c->crossings->gain[row],
+                                   c->crossings->size[row]};
+        const double norm = sqrt(positive(e.size));
         const double cross_error = root * kappa_h + kappa_x * (eta + kappa_h) +
                                    (s->growth * h + moved) * norm + h * e_error;
-        const double gain_error = (inner + s->growth) * crossing->size / s2;
+        const double gain_error = (inner + s->growth) * e.size / s2;
         const double kappa_d = sqrt(s->slack * most * s->weight / s2);
         const double norm_error =
             sqrt(ratio) * kappa_x + kappa_d * (root + kappa_x) + e_error / sqrt(s2);
-        left = with_crossing(crossing, root, eta + kappa_h, kappa_x, cross_error,
-                             gain_error, norm_error, ratio, left);
+        left = with_crossing(&e, root, eta + kappa_h, kappa_x, cross_error, gain_error,
+                             norm_error, ratio, left);
     }
     const double sor_error =
         sor * (inner / (1.0 - inner) + 4.0 * DBL_EPSILON) + 2.0 * k_error * h;
-    certificate.var_upper = (sor + sor_error + left.high) * (1.0 + 8.0 * DBL_EPSILON);
-    certificate.var_upper = fmin(certificate.var_upper, prior_upper);
-    certificate.var_lower = sor - sor_error - (2.0 * wide - kappa) * kappa;
-    certificate.var_lower += left.low;
-    certificate.var_lower =
-        positive(or_else(certificate.var_lower, 0.0) * (1.0 - 8.0 * DBL_EPSILON));
-    return certificate;
+    *var_upper = (sor + sor_error + left.high) * (1.0 + 8.0 * DBL_EPSILON);
+    *var_upper = fmin(*var_upper, prior_upper);
+    *var_lower = sor - sor_error - (2.0 * wide - kappa) * kappa;
+    *var_lower += left.low;
+    *var_lower = positive(or_else(*var_lower, 0.0) * (1.0 - 8.0 * DBL_EPSILON));
 }
 
-void certify_features(const struct posterior *p, const struct norms *norms, int n,
-                      int first, const double *A, const double *prior, const double *size,
-                      const struct crossings *crossings, double *work,
-                      const struct certified *to)
+void certify_features(const struct certifying *c, int n, int first, const double *A,
+                      const double *prior, const double *size, double *work)
 {
+    const struct posterior *p = c->posterior;
     const int M = p->z.M;
     const size_t m = (size_t)M;
     double *Cx = work, *GC = Cx + m * n, *PsiC = GC + m * n;
-    double *mean = to->mean + first, *sor = to->sor_variance + first,
-           *unexplained = to->unexplained + first;
+    double *sor = c->to.sor_variance + first, *unexplained = c->to.unexplained + first;
 
-    mult_Atx(M, n, 1.0, A, p->beta, 0.0, mean);
+    mult_Atx(M, n, 1.0, A, p->beta, 0.0, c->to.mean + first);
     copy((size_t)n, prior, unexplained);
     subtract_squares(M, n, A, unexplained);
     copy(m * n, A, Cx);
@@ -150,22 +149,12 @@ void certify_features(const struct posterior *p, const struct norms *norms, int 
     for (int i = 0; i < n; i++)
         sor[i] = p->z.model->s2 * sum_squares(m, Cx + m * i);
     solve_lower_t(M, n, p->C, Cx);
-    mult_AB(M, M, n, 1.0, norms->G, Cx, 0.0, GC); /* |h|^2 = C_x'G C_x */
-    mult_AB(M, M, n, 1.0, norms->Psi, Cx, 0.0, PsiC);
+    mult_AB(M, M, n, 1.0, c->norms->G, Cx, 0.0, GC); /* |h|^2 = C_x'G C_x */
+    mult_AB(M, M, n, 1.0, c->norms->Psi, Cx, 0.0, PsiC);
     for (int i = 0; i < n; i++) {
         const double *C_x = Cx + m * i;
-        const int row = first + i;
-        struct crossing crossing;
-        if (crossings != NULL)
-            crossing = (struct crossing){crossings->cross[row], crossings->gain[row],
-                                         crossings->size[row]};
-        const struct certificate c = certify_point(
-            norms, p->z.model->s2, prior[i], size[i], mean[i], sor[i], unexplained[i],
-            dot(m, C_x, GC + m * i), dot(m, C_x, PsiC + m * i), sum_squares(m, C_x),
-            crossings == NULL ? NULL : &crossing);
-        to->mean_error[row] = c.mean_error;
-        to->var_lower[row] = c.var_lower;
-        to->var_upper[row] = c.var_upper;
+        certify_point(c, first + i, prior[i], size[i], dot(m, C_x, GC + m * i),
+                      dot(m, C_x, PsiC + m * i), sum_squares(m, C_x));
     }
 }
 
@@ -176,8 +165,7 @@ static void certify_block(const void *self, const struct visit *v)
     const struct block *b = &v->block;
     double *prior = v->work + 3 * (size_t)p->z.M * b->n;
     kernel_diagonal(p->z.model->kernel, rows_of(b), prior);
-    certify_features(p, c->norms, b->n, b->first, v->A, prior, prior, c->crossings,
-                     v->work, &c->to);
+    certify_features(c, b->n, b->first, v->A, prior, prior, v->work);
 }
 
 struct sink certifying_sink(const struct certifying *self)

@@ -67,11 +67,6 @@ struct crossings {
     const double *cross, *gain, *size;
 };
 
-struct certificate {
-    double mean_error;           /* >= |mean_DTC - mean_exact| */
-    double var_lower, var_upper; /* bounds on var_exact */
-};
-
 /* Local kriging (local.h) predicts f(x) by w'y, with variance J >= var_exact. With A = L^{-1} k(Z, X), a = L^{-1} k(Z,
  * x), E = K - A'A, lam >= |E|_2, B = A'A + s2 I, h_x = A'(s2 I + A A')^{-1} a and h = k(X, x) - (K + s2 I) w,
  *
@@ -110,25 +105,25 @@ struct kriging_bounds certify_kriged(const struct norms *norms, double s2, int n
  * sqrt(u'E u) of a vector u has an error of at most sqrt(slack k) |u|, where k is the largest k(x, x). */
 double certify_slack(int M, int N);
 
-/* Results at new rows: mean, SoR variance, residual prior variance, bounds on the mean's error and exact variance. */
+/* Results at new rows: mean, SoR variance, residual prior variance, bounds on the mean's error |mean_DTC - mean_exact|
+ * and on var_exact. */
 struct certified {
     double *mean, *sor_variance, *unexplained, *mean_error, *var_lower, *var_upper;
 };
 
-/* Certifies n linear functionals l(f), with A (M x n) = L^{-1} l(k(Z, .)) and prior [n], the prior variances Var l(f).
- * Rounding errors are proportional to size >= prior: (sum |c_i| sqrt(k(x_i, x_i)))^2 for l(f) = sum c_i f(x_i). Results
- * are stored from place `first` on. Unless NULL, `crossings` narrow the bounds on variances. work: 3 M n doubles */
-void certify_features(const struct posterior *p, const struct norms *norms, int n,
-                      int first, const double *A, const double *prior, const double *size,
-                      const struct crossings *crossings, double *work,
-                      const struct certified *to);
-
-/* This sink certifies f at new rows. certify_size() returns the number of doubles of its scratch for n rows. */
-size_t certify_size(int M, int n);
 struct certifying {
     const struct posterior *posterior;
     const struct norms *norms;
-    const struct crossings *crossings; /* at all new rows, or NULL */
+    const struct crossings
+        *crossings; /* at all new rows, to narrow bounds on variances, or NULL */
     struct certified to;
 };
+/* Certifies n linear functionals l(f), with A (M x n) = L^{-1} l(k(Z, .)) and prior [n], the prior variances Var l(f).
+ * Rounding errors are proportional to size >= prior: (sum |c_i| sqrt(k(x_i, x_i)))^2 for l(f) = sum c_i f(x_i). Results
+ * are stored from place `first` on. work: 3 M n doubles */
+void certify_features(const struct certifying *c, int n, int first, const double *A,
+                      const double *prior, const double *size, double *work);
+
+/* This sink certifies f at new rows. certify_size() returns the number of doubles of its scratch for n rows. */
+size_t certify_size(int M, int n);
 struct sink certifying_sink(const struct certifying *self);

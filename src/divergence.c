@@ -9,7 +9,7 @@ static void residual_rows(const struct divergence *d, const struct block *b, dou
     const int q = d->panel.aux->q;
     copy((size_t)q * b->n, panel_rows(&d->panel, b, work), R);
     for (int i = 0; i < b->n; i++)
-        R[(size_t)i * q + q - 1] -= scale_of(b->scale, i) * b->y[i];
+        R[(size_t)i * q + q - 1] -= or_one(b->scale, i) * b->y[i];
 }
 
 static double *kept_rows(const struct divergence *d, int b)

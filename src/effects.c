@@ -62,24 +62,23 @@ static void add_row(const struct effects *e, const double *a, double y, int entr
 
 static void add_block(const void *self, const struct visit *v)
 {
-    const struct effect_summing *s = self;
-    const struct effects *e = s->effects;
+    const struct effects *e = self;
     const struct block *b = &v->block;
     double *H = v->sums + stats_size(e->M, 0), *ys = v->work;
     int column[most_entries];
     double value[most_entries];
-    stats_add(s->kernel, e->M, 0, b, v->A, NULL, v->work, v->sums);
+    stats_add(e->kernel, e->M, 0, b, v->A, NULL, v->work, v->sums);
     block_response(b, ys);
     for (int i = 0; i < b->n; i++) {
         const int entries = effects_row(e, b->X + i, b->ldx, column, value);
         add_row(e, v->A + (size_t)i * e->M, ys[i], entries, column, value,
-                scale_of(b->scale, i), H);
+                or_one(b->scale, i), H);
     }
 }
 
-struct sink effect_sums_sink(const struct effect_summing *self, double *sums)
+struct sink effect_sums_sink(const struct effects *self, double *sums)
 {
-    return sum_sink(self, add_block, 2, 0, effects_size(self->effects), sums);
+    return sum_sink(self, add_block, 2, 0, effects_size(self), sums);
 }
 
 /* ---- elimination of the effects of the first grouping ----------------------------------------- */

@@ -30,6 +30,7 @@ struct effects {
     /* numbers of inducing points M, groupings n and effects q; m = M + effects of all groupings but the first */
     int M, n, q, m;
     const struct grouping *grouping; /* [n]; effects of the first are eliminated */
+    const struct kernel *kernel;     /* the kernel of f, which effect_sums_sink() reads */
 };
 /* The largest allowed number of effects of one row, over all groupings. */
 enum { most_entries = 256 };
@@ -51,11 +52,7 @@ struct effect_sums effects_sums(const struct effects *e, const double *sums);
 void level_products(int p, int levels, const int *start, const int *column,
                     const double *V, int size, double *S);
 
-struct effect_summing {
-    const struct effects *effects;
-    const struct kernel *kernel;
-};
-struct sink effect_sums_sink(const struct effect_summing *self, double *sums);
+struct sink effect_sums_sink(const struct effects *self, double *sums);
 
 /* This sink goes over the levels l of the first grouping and eliminates their effects. `from` has the products H_l, n_l
  * and r_l of level l's design with features, itself and y. Lam is the root of the effects' prior covariance. With T_l =

@@ -16,9 +16,8 @@ SEXP ffi_norms(SEXP posterior, SEXP rows, SEXP order, SEXP t1_rows, SEXP t2_rows
     struct row_groups g = {
         .z = p->z, .rows = *arg_data(p->z.model, rows), .beta = p->beta};
     const int N = g.rows.N;
-    if (N < 1 || XLENGTH(order) != N)
-        Rf_error("internal: `order` must be a permutation of the rows, at least one");
-    g.rows.order = arg_indices(order, "order", 1, N);
+    arg_check(N > 0, "there must be a row");
+    g.rows.order = arg_indices(order, "order", (size_t)N, 1, N);
     g.t1 = arg_integer(t1_rows, "t1_rows");
     g.t2 = arg_integer(t2_rows, "t2_rows");
     g.pass.plan = arg_plan(control, N);
@@ -47,24 +46,16 @@ SEXP ffi_cross(SEXP posterior, SEXP rows, SEXP x_new, SEXP control)
     return packed(result);
 }
 
+#define NUMBER(name) .name = list_number(list, #name)
+
 /* Reads the norms that certificates need from list(weight, most, ...), and G (M x M) from the posterior. */
 static struct norms arg_norms(SEXP list, SEXP posterior, const struct posterior *p)
 {
     const size_t M = (size_t)p->z.M;
-    struct norms s = {.weight = list_number(list, "weight"),
-                      .most = list_number(list, "most"),
-                      .spread = list_number(list, "spread"),
-                      .slack = list_number(list, "slack"),
-                      .growth = list_number(list, "growth"),
-                      .c = list_number(list, "c"),
-                      .t = list_number(list, "t"),
-                      .lam = list_number(list, "lam"),
-                      .w_E = list_number(list, "w_E"),
-                      .w_norm = list_number(list, "w_norm"),
-                      .beta_error = list_number(list, "beta_error"),
-                      .alpha = list_number(list, "alpha"),
-                      .unit = list_number(list, "unit"),
-                      .K_norm = list_number(list, "K_norm")};
+    struct norms s = {NUMBER(weight), NUMBER(most),   NUMBER(spread),     NUMBER(slack),
+                      NUMBER(growth), NUMBER(c),      NUMBER(t),          NUMBER(lam),
+                      NUMBER(w_E),    NUMBER(w_norm), NUMBER(beta_error), NUMBER(alpha),
+                      NUMBER(unit),   NUMBER(K_norm)};
     s.Psi = list_vector(list, "Psi", M * M);
     s.G = list_vector(posterior, "G", M * M);
     s.G_norm = sqrt(sum_squares(M * M, s.G));
@@ -122,8 +113,8 @@ SEXP ffi_certify(SEXP posterior, SEXP norms_, SEXP x, SEXP of, SEXP crossing,
     const struct crossings crossings = arg_crossings(crossing, n);
     SEXP result = PROTECT(pack_certified(n, &self.to));
     if (of != R_NilValue) {
-        certify_features(p, &norms, n, 0, f.features, f.prior, f.size, NULL,
-                         alloc_doubles(3 * (size_t)M * (size_t)n), &self.to);
+        certify_features(&self, n, 0, f.features, f.prior, f.size,
+                         alloc_doubles(3 * (size_t)M * (size_t)n));
     } else {
         self.crossings = crossing == R_NilValue ? NULL : &crossings;
         pass_run(&pass, certifying_sink(&self));
@@ -134,20 +125,20 @@ SEXP ffi_certify(SEXP posterior, SEXP norms_, SEXP x, SEXP of, SEXP crossing,
 /* Reads the groups of new rows: group i has rows start[i] to start[i + 1] - 1, from 0, and data rows members[, i]. */
 static void arg_groups(struct local *l, SEXP start, SEXP members)
 {
-    if (!Rf_isMatrix(members) || TYPEOF(start) != INTSXP ||
-        XLENGTH(start) != Rf_ncols(members) + 1)
-        Rf_error("internal: `members` and `start` do not belong together");
-    l->n_groups = Rf_ncols(members);
+    arg_check(Rf_isMatrix(members) && TYPEOF(start) == INTSXP &&
+                  XLENGTH(start) == Rf_ncols(members) + 1,
+              "`members` and `start` must belong together");
+    const int n_groups = l->n_groups = Rf_ncols(members);
+    const size_t size = (size_t)XLENGTH(members);
     l->n_c = Rf_nrows(members);
     l->start = INTEGER_RO(start);
-    for (int i = 0; i < l->n_groups; i++)
-        if (l->start[i + 1] <= l->start[i])
-            Rf_error("internal: `start` must rise");
-    if (l->n_groups < 1 || l->start[0] != 0 || l->start[l->n_groups] != l->rows_new.n)
-        Rf_error("internal: `start` must cover the rows of `x_new`");
-    l->member = arg_indices(members, "members", 1, l->near.N);
-    l->S = (int *)R_alloc((size_t)l->n_c * l->n_groups, sizeof *l->S);
-    l->point = (struct kriging *)R_alloc((size_t)l->rows_new.n, sizeof *l->point);
+    for (int i = 0; i < n_groups; i++)
+        arg_check(l->start[i + 1] > l->start[i], "`start` must rise");
+    arg_check(n_groups > 0 && l->start[0] == 0 && l->start[n_groups] == l->rows_new.n,
+              "`start` must cover the rows of `x_new`");
+    l->member = arg_indices(members, "members", size, 1, l->near.N);
+    l->S = alloc_integers(size);
+    l->point = (struct kriged *)R_alloc((size_t)l->rows_new.n, sizeof *l->point);
 }
 
 /* Returns list(W, J, q, ww, var_lower, var_upper) for each row x of x_new. Local kriging predicts f(x) by w'y with
@@ -164,10 +155,10 @@ SEXP ffi_kriging(SEXP posterior, SEXP norms_, SEXP rows, SEXP x_new, SEXP of, SE
     const int n = new_rows->N;
     struct local l = {.posterior = p, .norms = &norms};
     l.rows = l.near = *arg_rows(p->z.model, rows);
-    l.near.order = arg_indices(near, "near", 1, l.rows.N);
     l.near.N = (int)XLENGTH(near);
-    if (new_rows->columns != l.rows.columns)
-        Rf_error("internal: `x_new` must have the columns of `x`");
+    l.near.order = arg_indices(near, "near", (size_t)l.near.N, 1, l.rows.N);
+    arg_check(new_rows->columns == l.rows.columns,
+              "`x_new` must have the columns of `x`");
     l.rows_new = source_whole(new_rows);
     l.of = arg_functionals(of, l.rows.N, p->z.M, n);
     arg_groups(&l, start, members);

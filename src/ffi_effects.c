@@ -6,17 +6,14 @@
 static struct grouping arg_grouping(SEXP list, int columns, int first)
 {
     struct grouping g = {.first = first};
-    int rows, size;
     SEXP design = list_get(list, "design");
     g.column = arg_integer(list_get(list, "column"), "column") - 1;
     g.levels = arg_count(list_get(list, "levels"), "levels");
     g.p = (int)XLENGTH(design);
-    g.design = arg_indices(design, "design", 0, columns);
-    g.root = arg_matrix(list_get(list, "root"), "root", &rows, &size);
-    if (g.p < 1 || rows != g.p || size != g.p)
-        Rf_error("internal: `root` must be square, with a row for each of `design`");
-    if (g.column < 0 || g.column >= columns)
-        Rf_error("internal: `column` must be one of the rows' columns");
+    g.design = arg_indices(design, "design", (size_t)g.p, 0, columns);
+    g.root = list_vector(list, "root", (size_t)g.p * g.p);
+    arg_check(g.p > 0, "`design` must not be empty");
+    arg_check(g.column >= 0 && g.column < columns, "`column` must be among the columns");
     return g;
 }
 
@@ -25,17 +22,14 @@ static struct effects arg_effects(SEXP list, int columns, int M)
 {
     struct effects e = {.M = M, .m = M, .n = Rf_length(list)};
     int entries = 0;
-    if (TYPEOF(list) != VECSXP || e.n < 1)
-        Rf_error("internal: there must be a grouping");
+    arg_check(TYPEOF(list) == VECSXP && e.n > 0, "there must be a grouping");
     struct grouping *grouping = (struct grouping *)R_alloc((size_t)e.n, sizeof *grouping);
     for (int i = 0; i < e.n; i++) {
         grouping[i] = arg_grouping(VECTOR_ELT(list, i), columns, e.q);
         entries += grouping[i].p;
-        if (entries > most_entries)
-            Rf_error("internal: a row has at most %d effects", (int)most_entries);
+        arg_check(entries <= most_entries, "a row must not have too many effects");
         const double q = (double)e.q + (double)grouping[i].p * grouping[i].levels;
-        if (!(q < 2147483647.0 / (e.M + 1)))
-            Rf_error("internal: too many effects");
+        arg_check(q < 2147483647.0 / (e.M + 1), "there must not be too many effects");
         e.q = (int)q;
         if (i > 0)
             e.m += grouping[i].p * grouping[i].levels;
@@ -57,12 +51,11 @@ SEXP ffi_effect_sums(SEXP points_, SEXP effects, SEXP rows_, SEXP most_jitter,
 {
     struct inducing points = arg_points(points_);
     const struct source *rows = arg_data(points.model, rows_);
-    const struct effects e = arg_effects(effects, rows->columns, points.M);
-    const struct effect_summing summing = {&e, points.model->kernel};
+    struct effects e = arg_effects(effects, rows->columns, points.M);
     struct pass pass = pass_over(rows, &points, control);
     struct stats stats;
-    if ((double)effects_size(&e) > 2147483647.0)
-        Rf_error("internal: the sums are too many");
+    e.kernel = points.model->kernel;
+    arg_check((double)effects_size(&e) <= 2147483647.0, "the sums must not be too many");
     if (effects_size(&e) * sizeof(double) > pass.plan.memory)
         pass.plan.threads = 1; /* each thread has its own sums */
     SEXP result = PROTECT(pack(NULL));
@@ -71,7 +64,7 @@ SEXP ffi_effect_sums(SEXP points_, SEXP effects, SEXP rows_, SEXP most_jitter,
     fill(effects_size(&e), 0.0, sums);
     enum status status = inducing_ladder(&points, arg_number(most_jitter, "most"), L);
     if (status == STATUS_OK) {
-        pass_run(&pass, effect_sums_sink(&summing, sums));
+        pass_run(&pass, effect_sums_sink(&e, sums));
         status = stats_finish(points.M, 0, sums, &stats);
     }
     pack_status(result, status);
@@ -207,17 +200,14 @@ SEXP ffi_near_effects(SEXP model_, SEXP effects, SEXP rows_, SEXP near, SEXP con
 {
     const struct model *model = arg_model(model_);
     const struct source *rows = arg_data(model, rows_);
-    int s, N, M;
+    int s, N, M, columns;
     struct decorrelated F = {.rows = *rows, .sign = 1.0};
     F.u = arg_matrix(list_get(near, "u"), "u", &s, &N);
     F.s = F.step = s;
     F.d = list_vector(near, "d", (size_t)rows->N);
-    F.R = arg_matrix(list_get(near, "r"), "r", &M, &N);
-    SEXP numbers = list_get(near, "rows");
-    if (N != rows->N || (size_t)XLENGTH(numbers) != (size_t)s * N ||
-        XLENGTH(list_get(near, "u")) != XLENGTH(numbers))
-        Rf_error("internal: `near` must have a column for each row");
-    F.near = arg_indices(numbers, "rows", 0, N);
+    F.R = arg_matrix(list_get(near, "r"), "r", &M, &columns);
+    arg_check(N == rows->N && columns == N, "`near` must have a column for each row");
+    F.near = arg_indices(list_get(near, "rows"), "rows", (size_t)s * N, 0, N);
     const struct effects e = arg_effects(effects, rows->columns, M);
     F.e = &e;
     check_levels(&e, rows);
@@ -243,13 +233,12 @@ SEXP ffi_near_effects(SEXP model_, SEXP effects, SEXP rows_, SEXP near, SEXP con
 /* Reads `start`, which has for each level the number of its first column in V, from 1, and then `entries` + 1. */
 static const int *arg_starts(SEXP x, int entries)
 {
-    const int *start = arg_indices(x, "start", 1, entries + 1);
+    const int *start = arg_indices(x, "start", (size_t)XLENGTH(x), 1, entries + 1);
     const int levels = (int)XLENGTH(x) - 1;
     int ordered = levels >= 0 && start[levels] == entries;
     for (int l = 0; l < levels; l++)
         ordered = ordered && start[l] <= start[l + 1];
-    if (!ordered)
-        Rf_error("internal: `start` must have places for all columns of `V`");
+    arg_check(ordered, "`start` must have places for all columns of `V`");
     return start;
 }
 
@@ -260,12 +249,11 @@ SEXP ffi_level_products(SEXP V_, SEXP start, SEXP column, SEXP size_)
     int p, entries;
     const double *V = arg_matrix(V_, "V", &p, &entries);
     const int size = arg_count(size_, "size"), levels = (int)XLENGTH(start) - 1;
-    if (XLENGTH(column) != entries)
-        Rf_error("internal: `column` must have a value for each column of `V`");
     SEXP result = PROTECT(Rf_allocMatrix(REALSXP, size, size));
     fill((size_t)size * size, 0.0, REAL(result));
     level_products(p, levels, arg_starts(start, entries),
-                   arg_indices(column, "column", 1, size), V, size, REAL(result));
+                   arg_indices(column, "column", (size_t)entries, 1, size), V, size,
+                   REAL(result));
     mirror_lower(size, REAL(result));
     UNPROTECT(1);
     return result;
@@ -275,10 +263,8 @@ SEXP ffi_level_products(SEXP V_, SEXP start, SEXP column, SEXP size_)
  * lower triangle of A. */
 SEXP ffi_factor(SEXP A, SEXP b, SEXP invert)
 {
-    int n, columns;
-    const double *from = arg_matrix(A, "A", &n, &columns);
-    if (columns != n)
-        Rf_error("internal: `A` must be square");
+    const int n = Rf_length(b);
+    const double *from = arg_vector(A, "A", (size_t)n * n);
     SEXP result = PROTECT(pack(NULL));
     double *C = pack_matrix(result, "C", n, n), *x = pack_vector(result, "x", n);
     copy((size_t)n, arg_vector(b, "b", (size_t)n), x);

@@ -30,8 +30,7 @@ SEXP ffi_exact_precision(SEXP L_, SEXP control)
 {
     int n, columns;
     const double *L = arg_matrix(L_, "L", &n, &columns);
-    if (n != columns)
-        Rf_error("internal: `L` must be square");
+    arg_check(n == columns, "`L` must be square");
     const struct plan plan = arg_plan(control, n);
     SEXP precision = PROTECT(Rf_allocVector(REALSXP, n));
     exact_precision(&plan, L, REAL(precision));

@@ -13,7 +13,7 @@ SEXP ffi_kernel_matrix(SEXP model_, SEXP x, SEXP z, SEXP control)
     const struct block points = source_whole(arg_new_rows(model, x));
     struct pass pass = pass_over(arg_new_rows(model, z), NULL, control);
     SEXP K = PROTECT(Rf_allocMatrix(REALSXP, points.n, pass.rows->N));
-    const struct kernel_matrix to = {model->kernel, points, REAL(K)};
+    const struct kernel_matrix to = {model->kernel, rows_of(&points), REAL(K)};
     pass_run(&pass, kernel_matrix_sink(&to));
     UNPROTECT(1);
     return K;
@@ -34,8 +34,7 @@ static const double *arg_direction(SEXP column, const struct kernel *k,
                                    const struct source *rows)
 {
     const int j = arg_integer(column, "column");
-    if (j < 1 || j > rows->columns)
-        Rf_error("internal: `column` must be among the columns");
+    arg_check(j > 0 && j <= rows->columns, "`column` must be among the columns");
     double *direction = alloc_doubles((size_t)rows->columns);
     fill((size_t)rows->columns, 0.0, direction);
     direction[j - 1] = 1.0;
@@ -107,11 +106,8 @@ SEXP ffi_select_guided(SEXP V, SEXP P, SEXP m, SEXP least_)
 {
     const double least = arg_number(least_, "least");
     struct guided_state g = {.most = arg_count(m, "m")};
-    int r, columns;
     g.V = arg_matrix(V, "V", &g.r, &g.n);
-    g.P = arg_matrix(P, "P", &r, &columns);
-    if (r != g.r || columns != g.r)
-        Rf_error("internal: `P` must have a row and a column for each row of `V`");
+    g.P = arg_vector(P, "P", (size_t)g.r * g.r);
     g.pivot = alloc_integers((size_t)g.most);
     guided_start(&g, scratch_arena(R_NilValue));
     while (guided_step(&g, least))

@@ -43,8 +43,7 @@ static struct sites arg_sites(SEXP list, int N)
     const size_t n = (size_t)N;
     struct sites s;
     s.response = response_named(arg_string(list_get(list, "name"), "name"));
-    if (s.response == NULL)
-        Rf_error("internal: no such likelihood");
+    arg_check(s.response != NULL, "there is no such likelihood");
     s.y = arg_vector(list_get(list, "y"), "y", n);
     s.offset = arg_vector(list_get(list, "offset"), "offset", n);
     s.size = arg_vector_or_null(list_get(list, "size"), "size", n);
@@ -53,10 +52,10 @@ static struct sites arg_sites(SEXP list, int N)
     SEXP shape = list_get(list, "shape");
     s.shape =
         arg_vector_or_null(shape, "shape", shapes < 0 ? (size_t)Rf_xlength(shape) : 2);
-    if ((shapes != 0) != (s.shape != NULL))
-        Rf_error("internal: `shape` is for likelihoods with shape parameters alone");
-    if (shapes < 0 && !programs_valid(s.shape, (size_t)Rf_xlength(shape)))
-        Rf_error("internal: `shape` has no valid programs");
+    arg_check((shapes != 0) == (s.shape != NULL),
+              "`shape` is for some likelihoods alone");
+    arg_check(shapes >= 0 || programs_valid(s.shape, (size_t)Rf_xlength(shape)),
+              "`shape` must have valid programs");
     return s;
 }
 
@@ -167,8 +166,7 @@ SEXP ffi_forms(SEXP posterior, SEXP P, SEXP x, SEXP control)
     struct pass pass = pass_at(x, &p->z, control);
     const int M = p->z.M, n_forms = (int)Rf_xlength(P);
     const size_t MM = (size_t)M * M;
-    if (TYPEOF(P) != VECSXP)
-        Rf_error("internal: `P` must be a list");
+    arg_check(TYPEOF(P) == VECSXP, "`P` must be a list");
     double *all = alloc_doubles(MM * n_forms);
     for (int k = 0; k < n_forms; k++)
         copy(MM, arg_vector(VECTOR_ELT(P, k), "P", MM), all + k * MM);
@@ -187,8 +185,7 @@ SEXP ffi_paths(SEXP posterior, SEXP x, SEXP sites_, SEXP U, SEXP control)
     const struct sites sites = arg_sites(sites_, pass.rows->N);
     int M, S;
     const double *u = arg_matrix(U, "U", &S, &M);
-    if (M != p->z.M)
-        Rf_error("internal: `U` must have a column for each point");
+    arg_check(M == p->z.M, "`U` must have a column for each point");
     SEXP value = PROTECT(Rf_allocVector(REALSXP, S));
     const struct paths paths = {M, S, u, &sites, REAL(value)};
     pass_run(&pass, paths_sink(&paths));
@@ -216,16 +213,14 @@ static void arg_classes(SEXP list, int N, struct softmax *l)
 {
     int K, q;
     l->contrasts = arg_matrix(list_get(list, "contrasts"), "contrasts", &K, &q);
-    if (K < 2 || q != K - 1)
-        Rf_error("internal: `contrasts` must be K x (K - 1)");
+    arg_check(K > 1 && q == K - 1, "`contrasts` must be K x (K - 1)");
     l->K = K;
     l->q = q;
     l->center = arg_vector(list_get(list, "center"), "center", (size_t)K);
     l->y = arg_vector(list_get(list, "y"), "y", (size_t)N);
     l->weight = arg_vector_or_null(list_get(list, "weight"), "weight", (size_t)N);
     for (int i = 0; i < N; i++)
-        if (!(l->y[i] >= 0.0 && l->y[i] < K))
-            Rf_error("internal: no such class");
+        arg_check(l->y[i] >= 0.0 && l->y[i] < K, "there is no such class");
 }
 
 static SEXP pack_softmax(struct softmax *l, int N, int want)
@@ -307,13 +302,12 @@ SEXP ffi_softmax_at(SEXP points, SEXP L, SEXP beta, SEXP inverse, SEXP x, SEXP c
     z.L = arg_vector(L, "L", (size_t)M * M);
     struct softmax_at to = {.z = &z, .N = N};
     to.u = arg_matrix(beta, "beta", &rows, &to.n_u);
-    if (rows != M)
-        Rf_error("internal: `beta` must have a row for each point");
+    arg_check(rows == M, "`beta` must have a row for each point");
     to.inverse = arg_matrix(inverse, "inverse", &rows, &columns);
     while (pair_of(q, 0) * M < columns)
         q++;
-    if (rows != M || pair_of(q, 0) * M != columns)
-        Rf_error("internal: `inverse` must have a block for each pair of contrasts");
+    arg_check(rows == M && pair_of(q, 0) * M == columns,
+              "`inverse` must have a block for each pair of contrasts");
     to.q = q;
     SEXP result = PROTECT(pack(NULL));
     to.mean = pack_matrix(result, "mean", N, to.n_u);

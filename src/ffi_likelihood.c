@@ -12,13 +12,12 @@ struct likelihood arg_likelihood(SEXP model, SEXP rows, SEXP weights, SEXP noise
     l.rows = arg_data(l.model, rows);
     l.weights = arg_vector_or_null(weights, "weights", (size_t)l.rows->N);
     l.b = arg_matrix(noise_basis, "noise_basis", &n, &l.q);
-    if (n != l.rows->N)
-        Rf_error("internal: `noise_basis` must have a row for each of the data");
-    l.row = arg_indices(targets, "targets", 1, l.rows->N);
-    if (!Rf_isMatrix(neighbours) || Rf_ncols(neighbours) != l.count)
-        Rf_error("internal: `neighbours` must have a column for each of `targets`");
+    arg_check(n == l.rows->N, "`noise_basis` must have a row for each of the data");
+    l.row = arg_indices(targets, "targets", (size_t)l.count, 1, l.rows->N);
+    arg_check(Rf_isMatrix(neighbours), "`neighbours` must be a matrix");
     l.s = Rf_nrows(neighbours);
-    l.neighbours = arg_indices(neighbours, "neighbours", 0, l.rows->N);
+    l.neighbours =
+        arg_indices(neighbours, "neighbours", (size_t)l.s * l.count, 0, l.rows->N);
     l.slopes = arg_integer(slopes, "slopes");
     l.pass.plan = arg_plan(control, l.count);
     return l;
@@ -58,11 +57,10 @@ SEXP ffi_vecchia(SEXP model, SEXP rows, SEXP weights, SEXP noise_basis, SEXP tar
 
 void arg_neighbours(SEXP s, int n, int *few, int *most)
 {
-    if (TYPEOF(s) != INTSXP || XLENGTH(s) < 1 || XLENGTH(s) > 2)
-        Rf_error("internal: `s` must be one or two integers");
+    arg_check(TYPEOF(s) == INTSXP && XLENGTH(s) > 0 && XLENGTH(s) < 3,
+              "`s` must be one or two integers");
     const int *v = INTEGER_RO(s), last = v[XLENGTH(s) - 1];
-    if (v[0] < 0 || last < v[0])
-        Rf_error("internal: `s` must be at least 0 and not decrease");
+    arg_check(v[0] >= 0 && last >= v[0], "`s` must be at least 0 and not decrease");
     *few = v[0] < n ? v[0] : n;
     *most = min_int(last, n);
 }
@@ -74,8 +72,8 @@ static struct source arg_queries(const struct model *model, const struct source 
     struct source queries = *rows;
     if (query_rows == R_NilValue)
         return *arg_new_rows(model, query);
-    queries.order = arg_indices(query_rows, "rows", 1, rows->N);
     queries.N = (int)XLENGTH(query_rows);
+    queries.order = arg_indices(query_rows, "rows", (size_t)queries.N, 1, rows->N);
     return queries;
 }
 
@@ -89,12 +87,9 @@ SEXP ffi_neighbours(SEXP model_, SEXP x, SEXP s_, SEXP query, SEXP query_rows, S
                         queries = arg_queries(model, rows, query, query_rows);
     struct finding find = {.row = queries.order};
     arg_neighbours(s_, INT_MAX, &find.few, &find.s);
-    if (queries.columns != rows->columns)
-        Rf_error("internal: `query` must have the columns of `x`");
-    if (rank != R_NilValue && XLENGTH(rank) != rows->N)
-        Rf_error("internal: `rank` must be an integer for every row of `x`");
+    arg_check(queries.columns == rows->columns, "`query` must have the columns of `x`");
     if (find.row != NULL && rank != R_NilValue)
-        find.rank = arg_indices(rank, "rank", 1, rows->N);
+        find.rank = arg_indices(rank, "rank", (size_t)rows->N, 1, rows->N);
     struct tree tree = {.kernel = model->kernel, .n = rows->N};
     struct pass pass = pass_over(&queries, NULL, control);
     tree.with_ranks = find.rank != NULL;

@@ -27,9 +27,7 @@ SEXP ffi_near(SEXP points, SEXP rows, SEXP s, SEXP rank, SEXP most_jitter, SEXP 
     struct near_posterior p = {.field = arg_field(arg_points(points), rows, s)};
     const int N = p.field.rows.N;
     p.field.plan = arg_plan(control, N);
-    p.field.rank = arg_indices(rank, "rank", 1, N);
-    if (XLENGTH(rank) != N)
-        Rf_error("internal: `rank` must be an integer for every row");
+    p.field.rank = arg_indices(rank, "rank", (size_t)N, 1, N);
     SEXP result = PROTECT(pack("u", "d", "rows", "r", NULL));
     if (arg_integer(keep, "keep")) {
         pack_kept(result, &p.field);
@@ -65,10 +63,7 @@ static struct near_predicting arg_predicting(SEXP near, SEXP rows, SEXP s, SEXP 
 static void arg_given(struct near_field *f, SEXP given)
 {
     const size_t s = (size_t)f->s, n = (size_t)f->targets.N;
-    SEXP rows = list_get(given, "rows");
-    if ((size_t)XLENGTH(rows) != s * n)
-        Rf_error("internal: `rows` must be %d for each new row", f->s);
-    f->given = arg_indices(rows, "rows", 0, f->rows.N);
+    f->given = arg_indices(list_get(given, "rows"), "rows", s * n, 0, f->rows.N);
     if (XLENGTH(given) == 1)
         return;
     f->cross = list_vector(given, "cross", s * n);
@@ -101,8 +96,8 @@ SEXP ffi_near_covariance(SEXP near, SEXP rows, SEXP s, SEXP x_new, SEXP control)
     SEXP result = PROTECT(pack(NULL));
     struct near_joint j = {.at = arg_predicting(near, rows, s, x_new, control, result)};
     const int n = j.at.field.targets.N;
-    if ((double)n * (j.at.field.s + 1.0) > 2147483647.0)
-        Rf_error("internal: too many rows for one covariance matrix");
+    arg_check((double)n * (j.at.field.s + 1.0) <= 2147483647.0,
+              "one covariance matrix must not have too many rows");
     j.covariance = pack_matrix(result, "covariance", n, n);
     pack_status(result, near_joint_run(&j));
     return packed(result);

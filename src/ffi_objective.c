@@ -9,14 +9,12 @@ static struct evaluation arg_evaluation(SEXP objective, SEXP points, SEXP rows, 
     struct evaluation e = {.z = arg_points(points), .with_gradient = want > 0};
     const struct model *model = e.z.model;
     e.objective = objective_named(arg_string(list_get(objective, "name"), "name"));
-    if (e.objective == NULL)
-        Rf_error("internal: no such objective");
+    arg_check(e.objective != NULL, "there is no such objective");
     e.pass.plan = plan_for(&(struct plan){.threads = 1}, 0, 1);
     if (rows != R_NilValue) {
         e.rows = *arg_data(model, rows);
         e.pass.plan = arg_plan(control, e.rows.N);
-        if (e.rows.columns != e.z.columns)
-            Rf_error("internal: `z` and `x` must have the same columns");
+        arg_check(e.rows.columns == e.z.columns, "`z` must have the columns of `x`");
     }
     if (e.objective->with_aux) {
         e.panel.aux = arg_lowrank(list_get(objective, "aux"), model->kernel);
@@ -26,7 +24,7 @@ static struct evaluation arg_evaluation(SEXP objective, SEXP points, SEXP rows, 
     }
     e.pass.plan.arena = scratch_arena(scratch);
     if (list_get(objective, "share") != R_NilValue)
-        e.summary.share = list_number(objective, "share");
+        e.share = list_number(objective, "share");
     return e;
 }
 
@@ -73,7 +71,7 @@ SEXP ffi_evaluate(SEXP objective, SEXP points, SEXP rows, SEXP want, SEXP contro
 SEXP ffi_sums(SEXP objective, SEXP points, SEXP rows, SEXP control)
 {
     struct evaluation e = arg_evaluation(objective, points, rows, 0, control, R_NilValue);
-    const struct stats *s = &e.summary.stats;
+    const struct stats *s = &e.stats;
     const size_t M = (size_t)e.z.M;
     SEXP result = PROTECT(pack(NULL));
     enum status status = evaluation_begin(&e);
@@ -97,19 +95,19 @@ SEXP ffi_objective(SEXP objective, SEXP points, SEXP sums, SEXP rss)
 {
     struct evaluation e =
         arg_evaluation(objective, points, R_NilValue, 1, R_NilValue, R_NilValue);
+    const size_t MM = (size_t)e.z.M * e.z.M;
     double value, slope = 0.0;
-    e.summary.stats = arg_sums(sums, e.z.M, panel_columns(&e.panel));
+    e.stats = arg_sums(sums, e.z.M, panel_columns(&e.panel));
     SEXP result = PROTECT(pack(NULL));
     double *adjoint = pack_vector(result, "adjoint", (int)evaluation_adjoint_size(&e));
     enum status status = evaluation_begin(&e);
     if (e.panel.aux != NULL && e.panel.aux->p)
-        e.summary.W0 = list_vector(sums, "AKA", (size_t)e.z.M * e.z.M);
-    if (status == STATUS_OK && (status = evaluation_factor(&e)) == STATUS_OK) {
+        copy(MM, list_vector(sums, "AKA", MM), e.W0);
+    if (status == STATUS_OK && (status = e.objective->factor(&e)) == STATUS_OK) {
         copy(evaluation_adjoint_size(&e), e.adjoint_memory, adjoint);
-        value = e.objective->value(&e.summary,
-                                   rss == R_NilValue ? evaluation_rss_of_sums(&e)
-                                                     : arg_number(rss, "rss"),
-                                   &slope);
+        value = e.objective->value(
+            &e, rss == R_NilValue ? evaluation_rss_of_sums(&e) : arg_number(rss, "rss"),
+            &slope);
     }
     pack_value(result, status, "value", &value);
     pack_number(result, "noise", slope);

@@ -18,13 +18,13 @@ SEXP ffi_posterior(SEXP points, SEXP rows, SEXP most_jitter, SEXP fitc, SEXP con
     enum status status = evaluation_begin(&e);
     if (status == STATUS_OK)
         status = evaluation_sums(&e);
-    if (status == STATUS_OK && (status = evaluation_factor(&e)) == STATUS_OK) {
+    if (status == STATUS_OK && (status = e.objective->factor(&e)) == STATUS_OK) {
         evaluation_gradient(&e); /* computes only rss */
         pack_factors(result, e.z.M, &L, &C, &beta);
         copy(M * M, e.L, L);
-        copy(M * M, e.summary.C, C);
-        copy(M, e.summary.beta, beta);
-        pack_sums(result, &e.summary.stats);
+        copy(M * M, e.C, C);
+        copy(M, e.beta, beta);
+        pack_sums(result, &e.stats);
         pack_number(result, "rss", evaluation_rss(&e));
     }
     pack_status(result, status);

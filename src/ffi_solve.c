@@ -14,11 +14,9 @@ SEXP ffi_kernel_matvecs(SEXP model_, SEXP rows, SEXP V_, SEXP share_, SEXP share
     struct pass pass = pass_over(arg_rows(model, rows), NULL, control);
     int N, m;
     const double *V = arg_matrix(V_, "V", &N, &m);
-    if (N != pass.rows->N || m < 1)
-        Rf_error("internal: `V` must have a row for each of the rows, and columns");
+    arg_check(N == pass.rows->N && m > 0, "`V` must have the rows of `x`, and columns");
     const int share = arg_count(share_, "share"), shares = arg_count(shares_, "shares");
-    if (share >= shares)
-        Rf_error("internal: `share` must be below `shares`");
+    arg_check(share < shares, "`share` must be below `shares`");
     const struct kernel_matvecs to = {model->kernel, &pass, m, V, share, shares};
     SEXP KV = PROTECT(Rf_allocMatrix(REALSXP, N, m));
     pass_run(&pass, kernel_matvecs_sink(&to, REAL(KV)));
@@ -88,12 +86,11 @@ SEXP ffi_decorrelate(SEXP u_, SEXP d, SEXP rows, SEXP v, SEXP transpose)
 {
     int s, N;
     const double *u = arg_matrix(u_, "u", &s, &N);
-    if (XLENGTH(rows) != (R_xlen_t)s * N)
-        Rf_error("internal: `rows` must be an integer for every element of `u`");
     SEXP result = PROTECT(Rf_allocVector(REALSXP, N));
     near_decorrelate(s, N, u, arg_vector(d, "d", (size_t)N),
-                     arg_indices(rows, "rows", 0, N), arg_vector(v, "v", (size_t)N),
-                     arg_integer(transpose, "transpose"), REAL(result));
+                     arg_indices(rows, "rows", (size_t)s * N, 0, N),
+                     arg_vector(v, "v", (size_t)N), arg_integer(transpose, "transpose"),
+                     REAL(result));
     UNPROTECT(1);
     return result;
 }

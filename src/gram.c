@@ -51,8 +51,8 @@ void pairs_unexplained(const struct kernel *k, const struct block *b,
 static void matrix_add(const void *self, const struct visit *v)
 {
     const struct kernel_matrix *to = self;
-    const struct block *p = &to->points, *b = &v->block;
-    kernel_cross(to->kernel, rows_of(p), rows_of(b), to->out + (size_t)b->first * p->n);
+    kernel_cross(to->kernel, to->points, rows_of(&v->block),
+                 to->out + (size_t)v->block.first * to->points.n);
 }
 
 struct sink kernel_matrix_sink(const struct kernel_matrix *self)

@@ -27,7 +27,7 @@ void pairs_unexplained(const struct kernel *k, const struct block *b,
 /* This sink computes out (n x N) = k(points, x) for n points and the rows x of the pass. */
 struct kernel_matrix {
     const struct kernel *kernel;
-    struct block points;
+    struct rows points;
     double *out;
 };
 struct sink kernel_matrix_sink(const struct kernel_matrix *self);

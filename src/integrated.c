@@ -12,7 +12,7 @@ static int row_at(const struct decorrelated *F, int t, int a, int *row, double *
         return 0;
     *row = a > 0 ? near[a - 1] : F->row == NULL ? t : F->row[t];
     *weight = a > 0 ? -F->sign * F->u[(size_t)t * F->step + a - 1] : 1.0;
-    *weight *= scale_of(F->rows.scale, *row);
+    *weight *= or_one(F->rows.scale, *row);
     return 1;
 }
 

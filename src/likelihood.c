@@ -173,25 +173,25 @@ static int factorise(const struct lane_rows *r, const double *noise, double *T)
     return all == 0.0;
 }
 
-enum status vecchia_add(const struct lanes *v, const struct kernel *k, int s,
-                        const double *X, const double *y, const double *noise,
-                        const double *b, const double *times, int slopes, double *u,
-                        double *work, struct vecchia *sum)
+enum status vecchia_add(const struct gathered *of, const struct kernel *k, int s,
+                        int slopes, struct vecchia *sum)
 {
+    const struct lanes *v = of->v;
     const int n = s + 1, lanes = v->lanes, p = slopes ? sum->p : 0;
     const size_t column = (size_t)n * lanes, last = column - lanes,
                  triangle = triangle_size(n) * lanes;
-    double *T = work, *D = T + triangle - lanes, *w;
-    struct lane_rows r = {v, k, n, X, NULL, T + triangle, T + triangle + column, NULL};
+    double *T = of->work, *D = T + triangle - lanes, *u = of->u, *w;
+    struct lane_rows r = {v,   k, n, of->X, NULL, T + triangle, T + triangle + column,
+                          NULL};
     r.values = r.Q + column * (sum->p + 1);
     r.work = r.values + values_size(k, n) * lanes;
     fill(triangle, 0.0, T);
     add_terms(&r, T);
-    if (!factorise(&r, noise, T))
+    if (!factorise(&r, of->noise, T))
         return STATUS_EXACT_NOT_PD;
     w = r.Q + column * p; /* y is stored after the q_j; solve() replaces y by (w; r) */
     fill(column * p, 0.0, r.Q);
-    copy(column, y, w);
+    copy(column, of->y, w);
     if (u != NULL) {
         v->kriging(n, T, u);
         copy((size_t)lanes, D, u + column);
@@ -199,19 +199,19 @@ enum status vecchia_add(const struct lanes *v, const struct kernel *k, int s,
     if (slopes) {
         v->kriging(n, T, r.u);
         add_slopes(&r);
-        noise_slopes(&r, p - k->n_theta - 1, noise, b, r.Q + column * k->n_theta);
+        noise_slopes(&r, p - k->n_theta - 1, of->noise, of->b, r.Q + column * k->n_theta);
     }
     v->solve(n, T, p + 1, r.Q);
     if (u != NULL)
         copy((size_t)lanes, w + last, u + column + lanes);
     for (int l = 0; l < lanes; l++) {
         const double d = D[l], e = w[last + l];
-        sum->value -= times[l] * 0.5 * (log(2.0 * PI * d) + e * e / d);
+        sum->value -= of->times[l] * 0.5 * (log(2.0 * PI * d) + e * e / d);
     }
     if (!isfinite(sum->value))
         return STATUS_NOT_FINITE;
     if (slopes)
-        v->moments(n, p, times, D, r.Q, sum->score, sum->information);
+        v->moments(n, p, of->times, D, r.Q, sum->score, sum->information);
     return STATUS_OK;
 }
 
@@ -222,12 +222,6 @@ enum { most_rows = 256 };
 
 /* The pass sums score, information and MORE numbers: the log likelihood, and how many blocks failed, by kind. */
 enum { VALUE, NOT_PD, NOT_FINITE, MORE };
-
-/* This struct has memory for the arguments of vecchia_add(), with data of a row and its s neighbours in each lane. */
-struct gathered {
-    const struct lanes *v;
-    double *X, *y, *noise, *b, *times, *u, *work;
-};
 
 /* Copies the entries of column x for the s rows `near` and then for row `own` to one lane, which begins at `to`. */
 static void gather_column(const double *x, int s, const int *near, int own, int lanes,
@@ -253,8 +247,7 @@ static void gather(const struct likelihood *l, int s, const int *near, int own, 
     gather_column(l->rows->y, s, near, own, lanes, to->y + lane);
     for (int a = 0; a <= s; a++) {
         const int row = a < s ? near[a] : own;
-        to->noise[a * lanes + lane] =
-            l->model->s2 / (l->weights == NULL ? 1.0 : l->weights[row]);
+        to->noise[a * lanes + lane] = l->model->s2 / or_one(l->weights, row);
     }
 }
 
@@ -286,14 +279,12 @@ static enum status add_lanes(const struct likelihood *l, int t, int n, int s,
         for (int a = 0; a <= s && l->given != NULL; a++)
             to->y[a * to->v->lanes + lane] =
                 l->given[(size_t)own * (l->s + 1) + (a < s ? a : l->s)];
-        to->times[lane] = lane >= n ? 0.0 : l->times == NULL ? 1.0 : l->times[own];
+        to->times[lane] = lane < n ? or_one(l->times, own) : 0.0;
     }
     struct vecchia part = *sum;
     if (!has_information(l, t))
         part.information = NULL;
-    const enum status status =
-        vecchia_add(to->v, l->model->kernel, s, to->X, to->y, to->noise, to->b, to->times,
-                    l->slopes, l->u == NULL ? NULL : to->u, to->work, &part);
+    const enum status status = vecchia_add(to, l->model->kernel, s, l->slopes, &part);
     sum->value = part.value;
     for (int lane = 0; lane < n && l->u != NULL; lane++) {
         double *u = l->u + (size_t)(t + lane) * (l->s + 1);
@@ -314,8 +305,14 @@ static void terms_add(const void *self, const struct visit *v)
     const size_t n = ((size_t)l->s + 1) * lanes->lanes, size = vecchia_size(k, l->q);
     double *X = v->work, *y = X + n * kernel_columns(k), *times = y + (2 + l->q) * n;
     double *u = times + lanes->lanes;
-    const struct gathered to = {lanes,     X,     y, y + n,
-                                y + 2 * n, times, u, u + n + 2 * lanes->lanes};
+    const struct gathered to = {lanes,
+                                X,
+                                y,
+                                y + n,
+                                y + 2 * n,
+                                times,
+                                l->u == NULL ? NULL : u,
+                                u + n + 2 * lanes->lanes};
     struct vecchia sum;
     enum status status = STATUS_OK;
     vecchia_init(k, l->q, v->sums, &sum);

@@ -32,14 +32,18 @@ void vecchia_init(const struct kernel *k, int q, double *memory, struct vecchia 
 /* Returns the number of doubles of scratch that vecchia_add() needs for rows with s neighbours. */
 size_t vecchia_rows_size(const struct lanes *v, const struct kernel *k, int q, int s);
 
+/* This struct has data of a row i and its s neighbours in each lane. X and b (q columns) have s + 1 rows, y and noise s
+ * + 1 numbers: for the neighbours, then row i. Numbers of the lanes are side by side. u: NULL, or as in vecchia_add();
+ * work: vecchia_rows_size() doubles */
+struct gathered {
+    const struct lanes *v;
+    double *X, *y, *noise, *b, *times, *u, *work;
+};
 /* Adds times * l_i of the row i in each lane to sum->value, and with `slopes` also its score and information. l_i is
- * the log density of y_i given the responses of the s neighbours of row i. X and b (q columns) have s + 1 rows, y and
- * noise s + 1 numbers: for the neighbours, then row i. Numbers of the lanes are side by side. Unless u is NULL, it gets
- * the s + 1 coefficients of the residual r = u'y = y_i - E[y_i | neighbours], then the variance D of r, then r. */
-enum status vecchia_add(const struct lanes *v, const struct kernel *k, int s,
-                        const double *X, const double *y, const double *noise,
-                        const double *b, const double *times, int slopes, double *u,
-                        double *work, struct vecchia *sum);
+ * the log density of y_i given the responses of the s neighbours of row i. Unless of->u is NULL, it gets the s + 1
+ * coefficients of the residual r = u'y = y_i - E[y_i | neighbours], then the variance D of r, then r. */
+enum status vecchia_add(const struct gathered *of, const struct kernel *k, int s,
+                        int slopes, struct vecchia *sum);
 
 /* A Vecchia likelihood is the sum over rows i of times_i log p(y_i | responses of the neighbours of row i). */
 struct likelihood {

@@ -51,7 +51,7 @@ static void group_kernels(const struct local *l, int i, struct group s)
     for (int r = 0; r < n_c; r++) {
         for (int j = 0; j < l->rows.columns; j++)
             s.X[(size_t)j * n_c + r] = near->X[j * (size_t)near->n + member[r]];
-        s.scale[r] = scale_of(near->scale, member[r]);
+        s.scale[r] = or_one(near->scale, member[r]);
     }
     pairs_kernel(k, &S, &S, s.K);
     if (l->of.cross == NULL) {
@@ -77,7 +77,7 @@ static void prior_variances(const struct local *l, int at, int g, double *prior)
 /* Computes the kriging weights W = (K + s2 I)^{-1} k(S, x) (n_c x g) of a group's g new rows x, and the fields of
  * `point`. If the Cholesky factorisation fails, s2 is increased; if that fails too, W = 0. */
 static void weigh(int n_c, int g, double s2, struct group s, double *W,
-                  struct kriging *point)
+                  struct kriged *point)
 {
     const double *K = s.K, *k_S = s.k;
     double *C = s.rest, *KW = C + (size_t)n_c * n_c, k_most = 0.0;
@@ -106,8 +106,11 @@ static void weigh(int n_c, int g, double s2, struct group s, double *W,
             w1 += s.scale[i] * fabs(w[i]);
         }
         /* J = prior - 2 w'k + w'(K + s2 I) w = prior - w'k - w'h, where h = k - (K + s2 I) w */
-        point[j] =
-            (struct kriging){s.prior[j] - wk - wh, wh, sum_squares((size_t)n_c, w), w1};
+        point[j] = (struct kriged){.prior = s.prior[j],
+                                   .J = s.prior[j] - wk - wh,
+                                   .wh = wh,
+                                   .ww = sum_squares((size_t)n_c, w),
+                                   .w1 = w1};
     }
 }
 
@@ -156,7 +159,7 @@ static void rows_add(const void *self, const struct visit *v)
     for (int j = 0; j < n_new && l->of.cross != NULL; j++)
         for (int i = 0; i < n; i++)
             H[(size_t)n * j + i] =
-                scale_of(v->block.scale, i) *
+                or_one(v->block.scale, i) *
                 l->of.cross[(size_t)j * l->rows.N + v->block.first + i];
     for (int i = 0; i < l->n_groups; i++) {
         const int at = l->start[i], g = group_size(l, i),
@@ -180,14 +183,13 @@ static void certify_points(const struct local *l, const struct local_bounds *to)
     const struct block *x = &l->rows_new;
     const int M = p->z.M, n = x->n;
     const size_t m = (size_t)M;
+    const double s2 = p->z.model->s2;
     double sum_w = 0.0;
     struct arena *arena = l->pass.plan.arena;
-    double *a = arena_take(arena, m * n), *Cx = arena_take(arena, m * n),
-           *prior = arena_take(arena, (size_t)n), *Ah = l->sums, *Aw = Ah + m * n,
-           *hh = Aw + m * n;
+    double *a = arena_take(arena, m * n), *Cx = arena_take(arena, m * n), *Ah = l->sums,
+           *Aw = Ah + m * n, *hh = Aw + m * n;
     for (int i = 0; i < l->rows.N; i++)
         sum_w += weight_of(l->rows.scale, i);
-    prior_variances(l, 0, n, prior);
     if (l->of.cross == NULL)
         inducing_features(&p->z, x, a);
     else
@@ -197,26 +199,21 @@ static void certify_points(const struct local *l, const struct local_bounds *to)
     solve_lower(M, n, p->C, Ah);
     add_scaled(m * n, -1.0, a, Aw);
     for (int j = 0; j < n; j++) {
-        const struct kriging *w = l->point + j;
+        struct kriged *point = l->point + j;
         const double *cx = Cx + m * j, *ch = Ah + m * j;
         const double size = l->of.cross == NULL ? 0.0 : l->of.size[j];
-        const struct kriged point = {.prior = prior[j] + 4.0 * l->norms->unit * size,
-                                     .size = fmax(prior[j], size),
-                                     .sor = p->z.model->s2 * sum_squares(m, cx),
-                                     .J = w->J,
-                                     .wh = w->wh,
-                                     .ww = w->ww,
-                                     .w1 = w->w1,
-                                     .hh = hh[j],
-                                     .ch = sum_squares(m, ch),
-                                     .xh = dot(m, cx, ch),
-                                     .JQ = sum_squares(m, Aw + m * j) +
-                                           p->z.model->s2 * w->ww};
+        point->size = fmax(point->prior, size);
+        point->prior += 4.0 * l->norms->unit * size;
+        point->sor = s2 * sum_squares(m, cx);
+        point->hh = hh[j];
+        point->ch = sum_squares(m, ch);
+        point->xh = dot(m, cx, ch);
+        point->JQ = sum_squares(m, Aw + m * j) + s2 * point->ww;
         const struct kriging_bounds bounds =
-            certify_kriged(l->norms, p->z.model->s2, l->n_c + l->of.terms, sum_w, &point);
+            certify_kriged(l->norms, s2, l->n_c + l->of.terms, sum_w, point);
         to->J[j] = bounds.J;
         to->q[j] = bounds.q;
-        to->ww[j] = w->ww;
+        to->ww[j] = point->ww;
         to->var_lower[j] = bounds.var_lower;
         to->var_upper[j] = bounds.var_upper;
     }

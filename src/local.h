@@ -12,10 +12,6 @@
 #include "certify.h"
 #include "pass.h"
 
-struct kriging { /* of one x: J, w'h, |w|^2, sum over S of |w| times root weights */
-    double J, wh, ww, w1;
-};
-
 /* If cross is not NULL, linear functionals of f take the place of f at the new rows. They have the covariances cross (N
  * x n_new) with f at the rows, the covariances features (M x n_new) with the whitened inducing variables, and the
  * variances prior. Rounding errors are relative to size >= prior. An entry of cross sums `terms` kernel values. */
@@ -36,7 +32,7 @@ struct local {
     const int *start;  /* first new row of each group [n_groups + 1] */
     const int *member; /* rows S of each group as places in near.order, n_c x n_groups */
     int *S;            /* the same as rows of the data, from 0; the caller's memory */
-    struct kriging *point; /* [n_new] the caller's memory */
+    struct kriged *point; /* sums at each new row [n_new]; the caller's memory */
     struct pass pass;
     struct block near_rows;
     double *W;    /* weights, n_c x n_new; the caller's memory */

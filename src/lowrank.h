@@ -13,7 +13,7 @@
 struct lowrank {
     const struct kernel *kernel;
     int p;
-    int n_u, columns; /* U is n_u x columns, leading dimension n_u */
+    int n_u; /* number of rows of U, and its leading dimension */
     const double *U;
     int q;              /* number of functions: rank + 1 */
     const double *W;    /* n_u x q */

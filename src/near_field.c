@@ -134,13 +134,13 @@ static void collect(const struct near_field *f, const struct visit *v, int i,
         const double *x = f->store.X + place * columns;
         for (int c = 0; c < columns; c++)
             near->X[(size_t)c * (s + 1) + j] = x[c];
-        near->scale[j] = scale_of(f->rows.scale, row);
+        near->scale[j] = or_one(f->rows.scale, row);
         near->y[j] = near->scale[j] * f->rows.y[row];
         near->a[j] = f->store.A + place * f->z.M;
     }
     for (int c = 0; c < columns; c++)
         near->X[(size_t)c * (s + 1) + s] = b->X[(size_t)c * b->ldx + i];
-    near->scale[s] = scale_of(b->scale, i);
+    near->scale[s] = or_one(b->scale, i);
     near->a[s] = features_of(f, v, i);
     if (f->cross != NULL) {
         const size_t row = (size_t)field_row(f, b->first + i);

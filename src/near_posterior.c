@@ -111,7 +111,7 @@ static void add_points(struct near_joint *j, int *place)
         size_t at = i * (f->s + 1);
         for (size_t e = i * f->s; e < (i + 1) * f->s && f->near_rows[e] > 0; e++) {
             const int row = f->near_rows[e] - 1;
-            const double scale = scale_of(rows->scale, row);
+            const double scale = or_one(rows->scale, row);
             if (place[row] < 0)
                 place[row] = add_point(j, rows, row, f->z.model->s2 / (scale * scale));
             j->W[at] = -f->u[e] * scale;

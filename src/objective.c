@@ -6,16 +6,16 @@
 #include "gram.h"
 #include "posterior.h"
 
-static double *matrix(const struct summary *s, struct arena *arena)
+static double *matrix(const struct evaluation *e)
 {
-    return arena_take(arena, (size_t)s->z->M * s->z->M);
+    return arena_take(e->pass.plan.arena, (size_t)e->z.M * e->z.M);
 }
 
 /* Returns y'(A'A + s2 I)^{-1} y = rss / s2 + |beta|^2, where A = L^{-1} k(Z, X), and L^{-1} f(Z) has the posterior mean
  * beta. A second pass computes rss = |y - A'beta|^2, so that nothing cancels if residuals are small. */
-static double quadratic_form(const struct summary *s, double rss)
+static double quadratic_form(const struct evaluation *e, double rss)
 {
-    return rss / s->z->model->s2 + sum_squares((size_t)s->z->M, s->beta);
+    return rss / e->z.model->s2 + sum_squares((size_t)e->z.M, e->beta);
 }
 
 /* Computes the variational bound of Titsias (2009), as a value to minimise. Let K = k(X, X) for N rows X, A = L^{-1}
@@ -23,37 +23,35 @@ static double quadratic_form(const struct summary *s, double rss)
  *
  *     -ELBO = N/2 log(2 pi s2) + log det D / 2 + c / 2 + t / (2 s2)
  *     Abar = ((s2 I + G)^{-1} - I/s2) A - beta v',  v = (y - A'beta) / s2,  beta = (s2 I + G)^{-1} A y */
-static enum status vfe_factor(struct summary *s, struct arena *arena,
-                              struct adjoint *adjoint)
+static enum status vfe_factor(struct evaluation *e)
 {
-    const int M = s->z->M;
-    const double s2 = s->z->model->s2;
-    const enum status status = posterior_factor(&s->stats, s2, s->C, s->beta);
-    if (status != STATUS_OK || adjoint == NULL)
+    const int M = e->z.M;
+    const double s2 = e->z.model->s2;
+    const enum status status = posterior_factor(&e->stats, s2, e->C, e->beta);
+    if (status != STATUS_OK || !e->with_gradient)
         return status;
-    chol_inverse(M, s->C, adjoint->H);
-    s->trace = trace(M, adjoint->H);
-    add_diagonal(M, -1.0 / s2, adjoint->H);
-    posterior_adjoint(s->z, &s->stats, s->beta, -1.0 / s2, matrix(s, arena), adjoint);
-    *adjoint->k_bar = 1.0 / (2.0 * s2);
+    chol_inverse(M, e->C, e->adjoint.H);
+    e->trace = trace(M, e->adjoint.H);
+    add_diagonal(M, -1.0 / s2, e->adjoint.H);
+    posterior_adjoint(&e->z, &e->stats, e->beta, -1.0 / s2, matrix(e), &e->adjoint);
+    *e->adjoint.k_bar = 1.0 / (2.0 * s2);
     return STATUS_OK;
 }
 
 /* Returns -ELBO. Its derivative in log s2 is [N - (M - tr D^{-1}) - rss / s2 - t / s2] / 2 for N rows, M inducing
  * points, the residual sum of squares rss, the weighted sum t of residual prior variances, and D = I + A A' / s2. */
-static double vfe_value(const struct summary *summary, double rss, double *slope)
+static double vfe_value(const struct evaluation *e, double rss, double *slope)
 {
-    const struct stats *s = &summary->stats;
-    const double s2 = summary->z->model->s2,
-                 logdet_D = chol_logdet(s->M, summary->C) - s->M * log(s2);
+    const struct stats *s = &e->stats;
+    const double s2 = e->z.model->s2, logdet_D = chol_logdet(s->M, e->C) - s->M * log(s2);
     if (slope != NULL)
-        *slope = 0.5 * (s->n - (s->M - s2 * summary->trace) - rss / s2 - s->t / s2);
+        *slope = 0.5 * (s->n - (s->M - s2 * e->trace) - rss / s2 - s->t / s2);
     return 0.5 * s->n * (LOG_2PI + log(s2)) + 0.5 * logdet_D +
-           0.5 * quadratic_form(summary, rss) + s->t / (2.0 * s2);
+           0.5 * quadratic_form(e, rss) + s->t / (2.0 * s2);
 }
 
 /* Computes the pF objective if the auxiliary distribution is white noise around the mean of the exact posterior. Its
- * values are independent, with variance u / w_n at row n of weight w_n, u = s->share s2, and variance 0 at Z. The
+ * values are independent, with variance u / w_n at row n of weight w_n, u = e->share s2, and variance 0 at Z. The
  * squared error of the mean, in the RKHS norm of the posterior covariance, is c - y'(K + s2 I)^{-1} y with c = y'(s2 I
  * + A'A)^{-1} y and A = L^{-1} k(Z, X) (theory vignette, Proposition 2b). Only c depends on Z. The objective has
  * s2^2 times c. With G = A A', D = I + G / s2, N = I - D^{-1}, t = tr(K - A'A), beta = (s2 I + G)^{-1} A y, and the
@@ -61,32 +59,31 @@ static double vfe_value(const struct summary *summary, double rss, double *slope
  *
  *     value = s2^2 c + u (t + tr(G D^{-2}))
  *     Abar = -2 u N (4 I - 5 N + 2 N^2) A - 2 s2 beta (y - A'beta)' */
-static enum status white_factor(struct summary *s, struct arena *arena,
-                                struct adjoint *adjoint)
+static enum status white_factor(struct evaluation *e)
 {
-    const int M = s->z->M;
-    const double s2 = s->z->model->s2;
-    const enum status status = posterior_factor(&s->stats, s2, s->C, s->beta);
+    const int M = e->z.M;
+    const double s2 = e->z.model->s2, *N = e->N;
+    const enum status status = posterior_factor(&e->stats, s2, e->C, e->beta);
     if (status != STATUS_OK)
         return status;
-    copy((size_t)M * M, s->stats.G, s->N);
-    solve_chol(M, M, s->C, s->N);
-    if (adjoint == NULL)
+    copy((size_t)M * M, e->stats.G, e->N);
+    solve_chol(M, M, e->C, e->N);
+    if (!e->with_gradient)
         return STATUS_OK;
-    double *rest = matrix(s, arena);
-    mult_AB(M, M, M, 2.0, s->N, s->N, 0.0, rest);
-    add_scaled((size_t)M * M, -5.0, s->N, rest);
+    double *rest = matrix(e), *H = e->adjoint.H;
+    mult_AB(M, M, M, 2.0, N, N, 0.0, rest);
+    add_scaled((size_t)M * M, -5.0, N, rest);
     add_diagonal(M, 4.0, rest);
-    mult_AB(M, M, M, -s->share * s2, s->N, rest, 0.0, adjoint->H);
-    add_transpose(M, adjoint->H); /* N and its powers are symmetric but for rounding */
-    posterior_adjoint(s->z, &s->stats, s->beta, -2.0 * s2, rest, adjoint);
+    mult_AB(M, M, M, -e->share * s2, N, rest, 0.0, H);
+    add_transpose(M, H); /* N and its powers are symmetric but for rounding */
+    posterior_adjoint(&e->z, &e->stats, e->beta, -2.0 * s2, rest, &e->adjoint);
     return STATUS_OK;
 }
 
-static double white_value(const struct summary *s, double rss, double *slope)
+static double white_value(const struct evaluation *e, double rss, double *slope)
 {
-    const int M = s->z->M;
-    const double s2 = s->z->model->s2, *N = s->N;
+    const int M = e->z.M;
+    const double s2 = e->z.model->s2, *N = e->N;
     double transfer = 0.0; /* tr(G D^{-2}) = s2 tr(N - N^2) */
     (void)slope;
     for (int j = 0; j < M; j++) {
@@ -94,19 +91,19 @@ static double white_value(const struct summary *s, double rss, double *slope)
         for (int i = 0; i < M; i++)
             transfer -= N[(size_t)j * M + i] * N[(size_t)i * M + j];
     }
-    return s2 * (s2 * quadratic_form(s, rss) + s->share * (s->stats.t + s2 * transfer));
+    return s2 * (s2 * quadratic_form(e, rss) + e->share * (e->stats.t + s2 * transfer));
 }
 
-static enum status pf_factor(struct summary *s, struct arena *arena,
-                             struct adjoint *adjoint)
+static enum status pf_factor(struct evaluation *e)
 {
-    return pf_evaluate(s->z, &s->stats, s->aux, s->T, s->W0, arena, &s->pf, adjoint);
+    return pf_evaluate(&e->z, &e->stats, e->panel.aux, e->T, e->W0, e->pass.plan.arena,
+                       &e->pf, e->with_gradient ? &e->adjoint : NULL);
 }
 
-static double pf_value(const struct summary *s, double rss, double *slope)
+static double pf_value(const struct evaluation *e, double rss, double *slope)
 {
     (void)rss, (void)slope;
-    return s->pf;
+    return e->pf;
 }
 
 static const struct objective objectives[] = {
@@ -249,9 +246,9 @@ static void lay_out(struct evaluation *e)
     e->T = arena_take(arena, (size_t)M * q);
     e->K_zu = arena_take(arena, (size_t)M * n_u);
     if (e->objective->with_residuals) {
-        e->summary.C = arena_take(arena, MM);
-        e->summary.beta = arena_take(arena, (size_t)M);
-        e->summary.N = arena_take(arena, MM);
+        e->C = arena_take(arena, MM);
+        e->beta = arena_take(arena, (size_t)M);
+        e->N = arena_take(arena, MM);
     }
     e->adjoint_memory = arena_take(arena, evaluation_adjoint_size(e));
     e->gradient = arena_take(arena, gradient_size(&e->z));
@@ -269,10 +266,6 @@ enum status evaluation_begin(struct evaluation *e)
     lay_out(e);
     adjoint_init(M, panel_columns(&e->panel), p, e->adjoint_memory, &e->adjoint);
     const enum status status = inducing_ladder(&e->z, e->most_jitter, e->L);
-    e->summary.z = &e->z;
-    e->summary.aux = e->panel.aux;
-    e->summary.T = e->T;
-    e->summary.W0 = e->W0;
     if (status == STATUS_OK && e->panel.aux != NULL)
         lowrank_points(e->panel.aux, &e->z, e->K_zu, e->T);
     return status;
@@ -286,18 +279,12 @@ enum status evaluation_sums(struct evaluation *e)
                                 stats_size(e->z.M, q), e->sums));
     if (p_of(e))
         pass_run(&e->pass, sum_sink(e, pairing_add, 0, pairing_size(e), M * M, e->W0));
-    return stats_finish(e->z.M, q, e->sums, &e->summary.stats);
-}
-
-enum status evaluation_factor(struct evaluation *e)
-{
-    return e->objective->factor(&e->summary, e->pass.plan.arena,
-                                e->with_gradient ? &e->adjoint : NULL);
+    return stats_finish(e->z.M, q, e->sums, &e->stats);
 }
 
 void evaluation_gradient(struct evaluation *e)
 {
-    const struct residuals residuals = {.M = e->z.M, .beta = e->summary.beta};
+    const struct residuals residuals = {.M = e->z.M, .beta = e->beta};
     if (e->with_gradient)
         pass_run(&e->pass,
                  sum_sink(e, gradient_add, (size_t)e->z.M + 1 + panel_size(&e->panel, 1),
@@ -332,12 +319,11 @@ double evaluation_rss(const struct evaluation *e)
 
 double evaluation_rss_of_sums(const struct evaluation *e)
 {
-    const struct summary *s = &e->summary;
     const size_t M = (size_t)e->z.M;
     if (!e->objective->with_residuals)
         return 0.0;
-    const double rss = s->stats.yy - dot(M, s->stats.Ay, s->beta) -
-                       s->z->model->s2 * sum_squares(M, s->beta);
+    const double rss = e->stats.yy - dot(M, e->stats.Ay, e->beta) -
+                       e->z.model->s2 * sum_squares(M, e->beta);
     return rss > 0.0 ? rss : 0.0;
 }
 
@@ -347,14 +333,13 @@ enum status evaluation_run(struct evaluation *e, double *value, double *slope)
     if (status == STATUS_OK)
         status = evaluation_sums(e);
     if (status == STATUS_OK)
-        status = evaluation_factor(e);
+        status = e->objective->factor(e);
     if (status != STATUS_OK)
         return status;
     evaluation_gradient(e);
     if (e->with_gradient)
-        evaluation_points(e, e->summary.stats.k_sum);
-    *value = e->objective->value(&e->summary, evaluation_rss(e),
-                                 e->with_gradient ? slope : NULL);
+        evaluation_points(e, e->stats.k_sum);
+    *value = e->objective->value(e, evaluation_rss(e), e->with_gradient ? slope : NULL);
     return isfinite(*value) ? STATUS_OK : STATUS_NOT_FINITE;
 }
 

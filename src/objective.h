@@ -6,37 +6,24 @@
 #include "pf.h"
 #include "stats.h"
 
-/* A summary has the inputs of an objective, and results of its function `factor`, where A = L^{-1} k(Z, X). aux is an
- * auxiliary distribution with covariance p k(x, x') + sum_j +-b_j(x) b_j(x') and mean mu(x). */
-struct summary {
-    const struct inducing *z;
-    struct stats stats;
-    const struct lowrank *aux; /* NULL if the objective has none */
-    const double *T;           /* M x q: L^{-1} [b(Z), mu(Z)] */
-    const double *W0;          /* M x M: A k(X, X) A', if p = 1 */
-    double share;              /* variance of white noise divided by s2 */
-    /* With G = A A', `factor` computes the posterior's C and beta if with_residuals, N = (s2 I + G)^{-1} G for "white",
-     * and, with adjoints, trace = tr (s2 I + G)^{-1} for "vfe". */
-    double *C, *beta, *N, trace;
-    double pf; /* the value of the pF objective */
-};
-
+struct evaluation;
 struct objective {
     const char *name;
     int with_aux;       /* 1 if it reads sums of an auxiliary distribution's values */
     int with_residuals; /* 1 if its value reads rss = |y - A'beta|^2 */
     int with_theta;     /* 1 if it has a gradient in the hyperparameters */
-    /* Computes fields of *s that value() reads. Unless `adjoint` is NULL, adds to it the value's derivatives. */
-    enum status (*factor)(struct summary *s, struct arena *arena,
-                          struct adjoint *adjoint);
+    /* Computes fields of *e that value() reads. If e->with_gradient, adds the value's derivatives to e->adjoint. */
+    enum status (*factor)(struct evaluation *e);
     /* Returns the value, which depends on the residual sum of squares rss if with_residuals. Unless slope is NULL, sets
      * *slope to the derivative in log s2. */
-    double (*value)(const struct summary *s, double rss, double *slope);
+    double (*value)(const struct evaluation *e, double rss, double *slope);
 };
 
 /* Returns the objective with a name ("vfe", "white", "pf"), or NULL. */
 const struct objective *objective_named(const char *name);
 
+/* A is L^{-1} k(Z, X). The panel's auxiliary distribution has the covariance p k(x, x') + sum_j +-b_j(x) b_j(x') and
+ * the mean mu(x). */
 struct evaluation {
     const struct objective *objective;
     struct inducing z;
@@ -44,22 +31,26 @@ struct evaluation {
     struct source rows;
     struct pass pass;
     struct panel panel;
-    struct summary summary;
+    double share; /* variance of white noise divided by s2 */
     int with_gradient;
+    struct stats stats;
     struct adjoint adjoint;
-    /* evaluation_begin() sets these. AK has A k(X, X_b) (M x block), A = L^{-1} k(Z, X), for blocks b kept in memory */
+    /* evaluation_begin() allocates these. T is L^{-1} [b(Z), mu(Z)] (M x q) and, if p = 1, W0 is A k(X, X) A' (M x M).
+     * AK has A k(X, X_b) (M x block) for blocks b kept in memory. */
     double *L, *T, *K_zu, *sums, *W0, *AK, *adjoint_memory, *gradient;
+    /* With G = A A', `factor` computes the posterior's C and beta if with_residuals, N = (s2 I + G)^{-1} G for "white",
+     * trace = tr (s2 I + G)^{-1} for "vfe" with a gradient, and the value of "pf". */
+    double *C, *beta, *N, trace, pf;
 };
 
 /* Evaluates the objective for rows in memory: its value (finite if STATUS_OK) and, with a gradient, the slope in log
- * s2. The caller sets z (without L), rows, panel, objective, with_gradient, pass.plan and summary.share. */
+ * s2. The caller sets z (without L), rows, panel, objective, with_gradient, pass.plan and share. */
 enum status evaluation_run(struct evaluation *e, double *value, double *slope);
 
 /* Allocates memory, and computes L with L L' = k(Z, Z) + jitter, and aux at Z. This step is the first. */
 enum status evaluation_begin(struct evaluation *e);
-/* Computes summary.stats, sums over rows, and W0 = A k(X, X) A', A = L^{-1} k(Z, X), if the covariance of aux has k. */
+/* Computes `stats`, sums over rows, and W0 = A k(X, X) A', A = L^{-1} k(Z, X), if the covariance of aux has k. */
 enum status evaluation_sums(struct evaluation *e);
-enum status evaluation_factor(struct evaluation *e);
 /* Computes evaluation_rss(), the residual sum of squares, and if with_gradient the gradient's sums over rows. */
 void evaluation_gradient(struct evaluation *e);
 /* Adds the gradient's parts that are no sums over rows: from k(Z, Z), from aux at Z and, if k(x, x) is constant, from

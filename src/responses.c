@@ -1,6 +1,7 @@
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
+#include "block.h"
 #include "responses.h"
 #include "program.h"
 
@@ -321,14 +322,9 @@ const struct response *response_named(const char *name)
     return NULL;
 }
 
-static struct site_value weighted(const struct sites *s, int i, struct site_value v)
-{
-    return s->weight == NULL ? v : times(s->weight[i], v);
-}
-
 static struct observed observed_at(const struct sites *s, int i)
 {
-    return (struct observed){s->y[i], s->size == NULL ? 1.0 : s->size[i], s->shape};
+    return (struct observed){s->y[i], or_one(s->size, i), s->shape};
 }
 
 struct site_value sites_at(const struct sites *s, int i, double f)
@@ -336,7 +332,8 @@ struct site_value sites_at(const struct sites *s, int i, double f)
     const struct response *r = s->response;
     const struct observed o = observed_at(s, i);
     const double at = f + s->offset[i];
-    return weighted(s, i, r->at == NULL ? r->average(at, 0.0, o) : r->at(at, o));
+    return times(or_one(s->weight, i),
+                 r->at == NULL ? r->average(at, 0.0, o) : r->at(at, o));
 }
 
 /* Averages l, g and W over N(f, sd^2) by the trapezoid rule within 8.5 sd. If 10,001 terms suffice, the step is at most
@@ -371,14 +368,14 @@ struct site_value sites_average(const struct sites *s, int i, double f, double v
 {
     const double at = f + s->offset[i];
     if (s->response->average == NULL)
-        return weighted(s, i, average(s, i, at, sqrt(v)));
+        return times(or_one(s->weight, i), average(s, i, at, sqrt(v)));
     struct site_value of = s->response->average(at, v, observed_at(s, i));
     of.l3 = 0.0;
-    return weighted(s, i, of);
+    return times(or_one(s->weight, i), of);
 }
 
 double sites_majorant(const struct sites *s, int i, double f)
 {
-    const double w = s->response->majorant(f + s->offset[i], observed_at(s, i));
-    return s->weight == NULL ? w : w * s->weight[i];
+    return s->response->majorant(f + s->offset[i], observed_at(s, i)) *
+           or_one(s->weight, i);
 }

@@ -207,7 +207,7 @@ static void slope_row(const struct softmax *l, int row, double e, const double *
 {
     const int K = l->K, q = l->q;
     const size_t N = (size_t)l->pass->rows->N;
-    const double w = class_weight(l, row), *S = l->at.S + row;
+    const double w = or_one(l->weight, row), *S = l->at.S + row;
     double *T = x, *Tp = x + K, *own = Tp + K, *along = own + q * q, *c = along + q,
            pT = 0.0, pTp = 0.0;
     for (int j = 0; j < q; j++) {
@@ -256,7 +256,7 @@ static void penalty_add(const void *self, const struct visit *v)
         const double *p = r.p + (size_t)i * l->K, e = l->at.left[first + i];
         double *D = r.rest, den;
         v->sums[(size_t)M * l->q] +=
-            penalty_row(l, e * class_weight(l, first + i), p, D, &den);
+            penalty_row(l, e * or_one(l->weight, first + i), p, D, &den);
         slope_row(l, first + i, e, p, r.mean + (size_t)i * l->q, D, den, D + l->K,
                   s + (size_t)i * l->q);
     }
@@ -298,7 +298,7 @@ static void slope_of_phi(const struct softmax *l, int row, const double *p,
     for (int a = 0; a < l->K; a++)
         mean += p[a] * x[a];
     for (int a = 0; a < l->K; a++)
-        x[a] = class_weight(l, row) * p[a] * (x[a] - mean);
+        x[a] = or_one(l->weight, row) * p[a] * (x[a] - mean);
     class_contrasts(l, x, pz);
     for (int j = 0; j < l->q; j++)
         pz[j] = g[j] + l->s[(size_t)row * l->q + j] - pz[j];
@@ -306,7 +306,7 @@ static void slope_of_phi(const struct softmax *l, int row, const double *p,
 
 static double slope_of_left(const struct softmax *l, int row, const double *p, double *D)
 {
-    const double w = class_weight(l, row), e = w * l->at.left[row];
+    const double w = or_one(l->weight, row), e = w * l->at.left[row];
     double den, trace = 0.0, square = 0.0, cube = 0.0;
     penalty_row(l, e, p, D, &den);
     for (int a = 0; a < l->K; a++) {

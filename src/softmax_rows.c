@@ -14,11 +14,6 @@ struct class_rows class_rows_in(const struct softmax *l, const struct visit *v,
     return r;
 }
 
-double class_weight(const struct softmax *l, int row)
-{
-    return l->weight == NULL ? 1.0 : l->weight[row];
-}
-
 void class_contrasts(const struct softmax *l, const double *x, double *y)
 {
     mult_Atx(l->K, l->q, 1.0, l->contrasts, x, 0.0, y);
@@ -30,7 +25,8 @@ void class_rows_complete(const struct softmax *l, int row, int i, struct class_r
     double *mean = r->mean + (size_t)i * l->q, *g = r->g + (size_t)i * l->q;
     class_contrasts(l, r->p + (size_t)i * l->K, mean);
     for (int j = 0; j < l->q; j++)
-        g[j] = class_weight(l, row) * (l->contrasts[class + (size_t)j * l->K] - mean[j]);
+        g[j] =
+            or_one(l->weight, row) * (l->contrasts[class + (size_t)j * l->K] - mean[j]);
 }
 
 struct class_rows class_rows_again(const struct softmax *l, const struct visit *v,
@@ -52,7 +48,7 @@ void class_curvature(const struct softmax *l, const struct visit *v,
         double sum = 0.0;
         for (int a = 0; a < l->K; a++)
             sum += p[a] * Cj[a] * (Ck[a] - mean);
-        W[i] = class_weight(l, v->block.first + i) * sum;
+        W[i] = or_one(l->weight, v->block.first + i) * sum;
     }
 }
 
@@ -69,5 +65,5 @@ double class_row(const struct softmax *l, int row, const double *phi, double *p)
         sum += p[k] = exp(p[k] - top);
     for (int k = 0; k < l->K; k++)
         p[k] /= sum;
-    return class_weight(l, row) * (own - log(sum));
+    return or_one(l->weight, row) * (own - log(sum));
 }

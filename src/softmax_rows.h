@@ -65,7 +65,6 @@ struct class_rows class_rows_again(const struct softmax *l, const struct visit *
                                    double *work);
 /* Computes a row's class probabilities p [K] for f = C phi + b (contrasts C, means b). Returns its log likelihood. */
 double class_row(const struct softmax *l, int row, const double *phi, double *p);
-double class_weight(const struct softmax *l, int row);
 /* Computes y [q] = C'x for x [K] and the contrasts C (K x q). */
 void class_contrasts(const struct softmax *l, const double *x, double *y);
 /* Computes W [n] = -d2l / dphi_j dphi_k of a block's log likelihoods l, where f = C phi + b (b: constant means). */

@@ -11,6 +11,11 @@ static const struct shape shapes[] = {/* M, N, columns, d, n_u, q */
                                       {2, 9, 1, 1, 1, 1}};
 enum { N_SHAPES = sizeof shapes / sizeof shapes[0] };
 
+struct certificate {
+    double mean_error;           /* >= |mean_DTC - mean_exact| */
+    double var_lower, var_upper; /* bounds on var_exact */
+};
+
 /* A new point x, by dense algebra: h = B^{-1} q(X, x), C_x = (a - A h) / s2. */
 struct point {
     double prior, mean, sor, left, hh, hEh, CC;

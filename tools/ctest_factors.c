@@ -224,8 +224,10 @@ static void in_lanes(const struct composite *c, const double *Z, const double *y
             }
         struct vecchia *to = sum + (most > 1);
         vecchia_init(k, 0, array(vecchia_size(k, 0)), to);
-        CHECK(vecchia_add(v, k, M - 1, X, of_y, noise, NULL, times, 1, NULL,
-                          array(vecchia_rows_size(v, k, 0, M - 1)), to) == STATUS_OK);
+        const struct gathered of = {
+            v,    X,     of_y, noise,
+            NULL, times, NULL, array(vecchia_rows_size(v, k, 0, M - 1))};
+        CHECK(vecchia_add(&of, k, M - 1, 1, to) == STATUS_OK);
     }
     CHECK_NEAR(sum[1].value, sum[0].value, 1e-11);
     CHECK_ARRAY(vecchia_size(k, 0), sum[1].score, sum[0].score, 1e-9);

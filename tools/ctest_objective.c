@@ -76,29 +76,31 @@ static struct answer table_answer(const char *name, const struct problem *p, int
     const size_t MM = (size_t)M * M;
     const struct kernel *k = &p->covariance.kernel;
     struct answer e = {.dZ = array_zero((size_t)M * p->shape.columns)};
-    struct adjoint a;
     struct pieces pass;
     pieces_make(p, NULL, block, &pass);
     e.status = pass.status;
     if (e.status != STATUS_OK)
         return e;
-    struct summary s = {.z = &pass.z,
-                        .stats = pass.stats,
-                        .share = white_share_of_noise,
-                        .C = array(MM),
-                        .beta = array((size_t)M),
-                        .N = array(MM)};
-    adjoint_init(M, 0, 0, array(adjoint_size(M, 0, 0)), &a);
-    e.status = o->factor(&s, &arrays, gradient ? &a : NULL);
+    struct evaluation s = {.z = pass.z,
+                           .stats = pass.stats,
+                           .share = white_share_of_noise,
+                           .with_gradient = gradient,
+                           .pass.plan.arena = &arrays,
+                           .C = array(MM),
+                           .beta = array((size_t)M),
+                           .N = array(MM)};
+    const struct adjoint *a = &s.adjoint;
+    adjoint_init(M, 0, 0, array(adjoint_size(M, 0, 0)), &s.adjoint);
+    e.status = o->factor(&s);
     if (!gradient) {
         e.value = o->value(&s, residual_sum(&pass, s.beta), NULL);
         return e;
     }
     if (o->with_theta)
         e.dtheta = array_zero((size_t)k->n_theta);
-    const double rss = second_pass(&pass, &a, e.dZ, e.dtheta);
+    const double rss = second_pass(&pass, a, e.dZ, e.dtheta);
     if (o->with_theta)
-        e.dtheta[k->term->at] += *a.k_bar * pass.stats.k_sum;
+        e.dtheta[k->term->at] += *a->k_bar * pass.stats.k_sum;
     e.value = o->value(&s, rss, &e.noise);
     return e;
 }

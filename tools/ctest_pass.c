@@ -56,14 +56,14 @@ static void evaluate(const struct problem *p, const char *name, struct plan plan
     e.objective = objective_named(name);
     e.panel.aux = e.objective->with_aux ? &aux : NULL;
     e.pass.plan = plan;
-    e.summary.share = white_share_of_noise;
+    e.share = white_share_of_noise;
     interrupts = 0;
     CHECK(evaluation_run(&e, &value, &slope) == STATUS_OK);
     CHECK(interrupts >= 1);
     CHECK_NEAR(value, want->value, 1e-11);
     if (e.objective->with_residuals) /* rss from the sums, without a second pass */
-        CHECK_NEAR(e.objective->value(&e.summary, evaluation_rss_of_sums(&e), NULL),
-                   want->value, 1e-9);
+        CHECK_NEAR(e.objective->value(&e, evaluation_rss_of_sums(&e), NULL), want->value,
+                   1e-9);
     if (!gradient)
         return;
     CHECK_ARRAY(dZ, e.gradient, want->dZ, 1e-10);

@@ -64,7 +64,6 @@ struct lowrank problem_aux(const struct problem *p)
     return (struct lowrank){.kernel = &p->covariance.kernel,
                             .p = p->p,
                             .n_u = p->shape.n_u,
-                            .columns = p->shape.columns,
                             .U = p->U,
                             .q = p->shape.q,
                             .W = p->W,

@@ -84,19 +84,6 @@ static void into_lane(int lanes, int lane, size_t n, const double *from, double 
         to[i * lanes + lane] = from[i];
 }
 
-/* A row with its neighbours in each lane. */
-struct beside {
-    const struct lanes *v;
-    double *X, *y, *noise, *b, *times, *work;
-};
-
-static enum status add(const struct beside *r, const struct kernel *k, int s, int slopes,
-                       struct vecchia *sum)
-{
-    return vecchia_add(r->v, k, s, r->X, r->y, r->noise, r->b, r->times, slopes, NULL,
-                       r->work, sum);
-}
-
 /* Subtracts `times` times the density, score and information of a row, computed naively, from the sum. */
 static void take_off(struct conditioned *t, double times, struct vecchia *sum)
 {
@@ -122,13 +109,14 @@ static void rows_beside(int most_lanes, const char *name, int s, int d, int colu
     const struct lanes *v = lanes_of(most_lanes);
     const int lanes = v->lanes, q = 2 * (s % 2), p = d + 2 + q;
     const size_t n = (size_t)s + 1, size = vecchia_size(&c.kernel, q);
-    const struct beside r = {v,
-                             array(n * columns * lanes),
-                             array(n * lanes),
-                             array(n * lanes),
-                             array(q * n * lanes),
-                             array_random((size_t)lanes, 0.5, 2.0),
-                             array(vecchia_rows_size(v, &c.kernel, q, s))};
+    const struct gathered r = {v,
+                               array(n * columns * lanes),
+                               array(n * lanes),
+                               array(n * lanes),
+                               array(q * n * lanes),
+                               array_random((size_t)lanes, 0.5, 2.0),
+                               NULL,
+                               array(vecchia_rows_size(v, &c.kernel, q, s))};
     struct conditioned rows[8];
     CHECK(lanes <= most_lanes);
     for (int l = 0; l < lanes; l++) {
@@ -148,14 +136,14 @@ static void rows_beside(int most_lanes, const char *name, int s, int d, int colu
     struct vecchia sum, other;
     vecchia_init(&c.kernel, q, array(size), &sum);
     CHECK(sum.p == p && sum.value == 0.0);
-    CHECK(add(&r, &c.kernel, s, 1, &sum) == STATUS_OK);
+    CHECK(vecchia_add(&r, &c.kernel, s, 1, &sum) == STATUS_OK);
     /* two calls add up; without slopes, score and information do not change */
     vecchia_init(&c.kernel, q, array(size), &other);
-    CHECK(add(&r, &c.kernel, s, 0, &other) == STATUS_OK);
+    CHECK(vecchia_add(&r, &c.kernel, s, 0, &other) == STATUS_OK);
     CHECK_NEAR(other.value, sum.value, 1e-14);
     for (size_t j = 0; j < size; j++)
         CHECK(other.score[j] == 0.0); /* the information follows the score in memory */
-    CHECK(add(&r, &c.kernel, s, 1, &other) == STATUS_OK);
+    CHECK(vecchia_add(&r, &c.kernel, s, 1, &other) == STATUS_OK);
     CHECK_NEAR(other.value, 2.0 * sum.value, 1e-14);
     for (size_t j = 0; j < size; j++)
         CHECK(other.score[j] == sum.score[j]);
@@ -176,13 +164,14 @@ static void failures(int most_lanes, const char *name)
     const struct covariance c = covariance_new(name, 1, 1);
     const struct lanes *v = lanes_of(most_lanes);
     const int lanes = v->lanes, last = lanes - 1;
-    const struct beside r = {v,
-                             array(3 * (size_t)lanes),
-                             array(3 * (size_t)lanes),
-                             array(3 * (size_t)lanes),
-                             NULL,
-                             array((size_t)lanes),
-                             array(vecchia_rows_size(v, &c.kernel, 0, 2))};
+    const struct gathered r = {v,
+                               array(3 * (size_t)lanes),
+                               array(3 * (size_t)lanes),
+                               array(3 * (size_t)lanes),
+                               NULL,
+                               array((size_t)lanes),
+                               NULL,
+                               array(vecchia_rows_size(v, &c.kernel, 0, 2))};
     struct vecchia sum;
     vecchia_init(&c.kernel, 0, array(vecchia_size(&c.kernel, 0)), &sum);
     for (int l = 0; l < lanes; l++) {
@@ -191,19 +180,19 @@ static void failures(int most_lanes, const char *name)
         into_lane(lanes, l, 3, (const double[]){0.1, 0.1, 0.1}, r.noise);
         r.times[l] = 1.0;
     }
-    CHECK(add(&r, &c.kernel, 2, 1, &sum) == STATUS_OK);
+    CHECK(vecchia_add(&r, &c.kernel, 2, 1, &sum) == STATUS_OK);
     vecchia_init(&c.kernel, 0, sum.score, &sum);
     r.X[lanes + last] = 1.0; /* the row of the last lane has two equal neighbours */
     r.noise[last] = r.noise[lanes + last] = 0.0;
-    CHECK(add(&r, &c.kernel, 2, 1, &sum) == STATUS_EXACT_NOT_PD);
+    CHECK(vecchia_add(&r, &c.kernel, 2, 1, &sum) == STATUS_EXACT_NOT_PD);
     r.noise[last] = NAN;
-    CHECK(add(&r, &c.kernel, 2, 1, &sum) == STATUS_EXACT_NOT_PD);
+    CHECK(vecchia_add(&r, &c.kernel, 2, 1, &sum) == STATUS_EXACT_NOT_PD);
     r.noise[last] = INFINITY;
-    CHECK(add(&r, &c.kernel, 2, 1, &sum) == STATUS_EXACT_NOT_PD);
+    CHECK(vecchia_add(&r, &c.kernel, 2, 1, &sum) == STATUS_EXACT_NOT_PD);
     CHECK(sum.value == 0.0 && sum.score[0] == 0.0);
     r.noise[last] = r.noise[lanes + last] = 0.1;
     r.y[2 * lanes + last] = 1e200;
-    CHECK(add(&r, &c.kernel, 2, 1, &sum) == STATUS_NOT_FINITE);
+    CHECK(vecchia_add(&r, &c.kernel, 2, 1, &sum) == STATUS_NOT_FINITE);
     CHECK(sum.score[0] == 0.0);
 }
 
