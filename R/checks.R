@@ -1,8 +1,6 @@
 # Checks the arguments of exported functions: a check returns the cleaned value or raises an error about the argument.
 
-refuse_if <- function(wrong, argument, got, want = NULL, hint = NULL, message = NULL, where = "it") {
-  if (wrong) abort_input(argument, got, want, hint, message, where)
-}
+refuse_if <- function(wrong, ...) if (wrong) abort_input(...)
 
 check_given <- function(argument, hint = NULL) {
   if (eval.parent(call("missing", as.name(argument)))) abort_input(argument, "is missing", hint = hint)
@@ -18,7 +16,7 @@ check_matrix <- function(x, argument, allow_na = FALSE) {
   }
   refuse_if(!is_plain_numeric(x) || length(dim(x)) > 2L, argument, describe(x),
             "a numeric matrix, a data frame of numeric columns or a numeric vector", hint = reason_not_numeric(x))
-  if (is.null(dim(x)) || length(dim(x)) == 1L) {
+  if (length(dim(x)) < 2L) {
     x <- matrix(as.double(x), ncol = 1L, dimnames = if (!is.null(names(x))) list(names(x), NULL))
   }
   if (!is.double(x)) storage.mode(x) <- "double"
@@ -56,7 +54,7 @@ check_number <- function(x, argument, want, ok) {
 check_at_least_0 <- function(x, argument) check_number(x, argument, "a number of at least 0", function(x) x >= 0)
 
 check_level <- function(level, argument = "level") {
-  check_number(level, argument, "a number between 0 and 1", function(x) is.numeric(x) && x > 0 && x < 1)
+  check_number(level, argument, "a number between 0 and 1", function(x) x > 0 && x < 1)
 }
 
 # Returns m, or stops unless it is a whole number from `min` to `max`. `max_is` describes `max` in the error.
@@ -71,7 +69,7 @@ check_count <- function(m, argument, max = NULL, min = 1, max_is = NULL) {
 }
 
 check_flag <- function(x, argument) {
-  if (!is.logical(x) || length(x) != 1L || is.na(x)) abort_input(argument, describe(x), "TRUE or FALSE")
+  if (!isTRUE(x) && !isFALSE(x)) abort_input(argument, describe(x), "TRUE or FALSE")
   as.vector(x)
 }
 

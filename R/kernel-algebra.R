@@ -281,6 +281,6 @@ merges_rows <- function(method) !gp_families[[method]]$some && !gp_families[[met
 
 check_dtc <- function(fit, hint) {
   refuse_if(!is.null(fit$factors$groupings), "fit", "has groups beside inducing points", hint = hint)
-  if (method_traits(fit)$dtc) return(invisible(fit))
-  abort_input("fit", sprintf("a fit by %s()", fit$method), "a fit by pfdtc(), gp_vfe() or gp_dtc()", hint = hint)
+  refuse_if(!method_traits(fit)$dtc, "fit", sprintf("a fit by %s()", fit$method),
+            "a fit by pfdtc(), gp_vfe() or gp_dtc()", hint = hint)
 }

@@ -17,7 +17,7 @@ factor_parameters <- list(
 
 # Returns how many parameters of the kind `what` a factor has. The factor must already have its columns (`inputs`).
 parameter_count <- function(leaf, what) {
-  switch(what, lengthscale = if (isTRUE(leaf$isotropic) || identical(leaf$profile, "periodic")) 1L else
+  switch(what, lengthscale = if (shares_lengthscale(leaf)) 1L else
     length(if (is.null(leaf$shared)) leaf$inputs else unique(leaf$shared)),
     parameters = {
       n <- table_rows(leaf)
@@ -33,27 +33,26 @@ as_sum <- function(kernel) {
 
 # Returns the kernel as users see it: a flat list if it has one factor.
 as_kernel <- function(kernel) {
-  if (is.null(kernel$engine)) {
-    if (length(kernel$leaves) != 1L || length(kernel$terms) != 1L) return(kernel)
-    return(replace(kernel$leaves[[1L]], "variance", list(kernel$terms[[1L]]$variance)))
+  if (!is.null(kernel$engine)) {
+    table <- kernel$table
+    values <- kernel$engine$values
+    kernel <- as_sum(kernel$kernel)
+    for (first in which(table$at == 1L & !is.na(values))) {
+      what <- table$what[first]
+      leaf <- table$leaf[first]
+      term <- table$term[first]
+      new <- values[table$term == term & table$leaf == leaf & table$what == what]
+      if (leaf) {
+        old <- kernel$leaves[[leaf]][[what]]
+        if (length(old) == length(new)) names(new) <- names(old)
+        kernel$leaves[[leaf]][[what]] <- new
+      } else {
+        kernel$terms[[term]]$variance <- new
+      }
+    }
   }
-  table <- kernel$table
-  values <- kernel$engine$values
-  kernel <- kernel$kernel
-  flat <- is.null(kernel$leaves)
-  first <- which(table$at == 1L)
-  last <- c(first[-1L] - 1L, length(values))
-  for (i in which(!is.na(values[first]))) {
-    what <- table$what[first[i]]
-    leaf <- table$leaf[first[i]]
-    new <- values[first[i]:last[i]]
-    old <- if (flat) kernel[[what]] else if (leaf) kernel$leaves[[leaf]][[what]]
-    if (length(old) == length(new)) names(new) <- names(old)
-    if (flat) kernel[[what]] <- new
-    else if (leaf) kernel$leaves[[leaf]][[what]] <- new
-    else kernel$terms[[table$term[first[i]]]]$variance <- new
-  }
-  kernel
+  if (length(kernel$leaves) != 1L || length(kernel$terms) != 1L) return(kernel)
+  replace(kernel$leaves[[1L]], "variance", list(kernel$terms[[1L]]$variance))
 }
 
 change_leaves <- function(kernel, f) {
@@ -103,8 +102,7 @@ compile_kernel <- function(kernel) {
     engine = list(factors = lapply(leaves, function(leaf) { # all fields of a factor but its parameters
       list(profile = leaf$profile, columns = as.integer(leaf$inputs), number = leaf$number,
            isotropic = as.integer(isTRUE(leaf$isotropic)), power = as.integer(c(leaf$degree, leaf$intercept, 0L)[1L]),
-           correlation = leaf$correlation, table = if (identical(leaf$profile, "mean")) c(leaf$centre, leaf$rate) else
-             if (!is.null(leaf$given)) c(leaf$given))
+           correlation = leaf$correlation, table = c(leaf$centre, leaf$rate, leaf$given))
     }), values = all("values"),
       terms = lapply(if (is.null(tie)) lapply(parts$terms, `[[`, "leaves") else tie$terms, as.integer),
       tie = tie[c("M", "weights")],
@@ -119,7 +117,7 @@ compile_kernel <- function(kernel) {
 }
 
 set_values <- function(kernel, values) {
-  if (is.null(kernel$engine)) kernel <- compile_kernel(kernel)
+  kernel <- compile_kernel(kernel)
   kernel$engine$values <- as.double(values)
   kernel
 }
@@ -168,6 +166,21 @@ is_bare <- function(kernel) {
   leaf <- kernel$leaves[[1L]]
   length(kernel$leaves) == 1L && is.null(kernel$terms[[1L]]$variance) &&
     all(vapply(leaf[factor_parameters[[c(leaf$profile, "se")[1L]]]], is.null, NA))
+}
+
+# Returns for each term of the kernel TRUE if it is a group factor that is not multiplied by another factor. Another
+# `kind` of factor is given by a function like is_group().
+plain_groups <- function(kernel, kind = is_group) {
+  kernel <- as_sum(kernel)
+  vapply(kernel$terms, function(t) length(t$leaves) == 1L && kind(kernel$leaves[[t$leaves]]), NA)
+}
+
+has_groups <- function(kernel) any(plain_groups(kernel))
+
+# Returns TRUE if each term of the kernel is a single group or a linear mean, and at least one is a group.
+is_groups_only <- function(kernel) {
+  groups <- plain_groups(kernel)
+  any(groups) && all(groups | plain_groups(kernel, is_mean))
 }
 
 # Returns the kernel without parameter values. Fits with equal structures have comparable parameters.
@@ -321,7 +334,7 @@ rotation_of <- function(kernel) shared_by_leaves(kernel, "rotation", "rotated")
 # rotated or warped inputs and others read the same inputs unchanged. In the error, `word` is "rotated" or "warped".
 shared_by_leaves <- function(kernel, what, word) {
   if (!is.null(kernel$engine)) kernel <- kernel$kernel
-  leaves <- if (is.null(kernel$leaves)) list(kernel) else kernel$leaves
+  leaves <- as_sum(kernel)$leaves
   found <- Find(Negate(is.null), lapply(leaves, `[[`, what))
   if (is.null(found)) return(NULL)
   same <- vapply(leaves, function(leaf) identical(leaf[[what]], found) || !any(leaf$inputs %in% found$inputs), NA)

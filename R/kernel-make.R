@@ -73,10 +73,10 @@ kernel_se <- function(lengthscale = NULL, variance = NULL, inputs = NULL, isotro
 #' @export
 kernel_matern <- function(nu = 5 / 2, lengthscale = NULL, variance = NULL, inputs = NULL, isotropic = FALSE) {
   nu <- check_positive(nu, "nu", 1L)
-  i <- which(abs(c(1, 3, 5) / 2 - nu) < 1e-8)
-  if (!length(i)) abort_input("nu", describe(nu), "1/2, 3/2 or 5/2")
-  new_kernel(c("matern12", "matern32", "matern52")[i], sprintf("Matern %d/2", c(1L, 3L, 5L)[i]), lengthscale,
-             variance, inputs, isotropic = isotropic)
+  twice <- Filter(function(twice) abs(twice / 2 - nu) < 1e-8, c(1L, 3L, 5L))
+  if (!length(twice)) abort_input("nu", describe(nu), "1/2, 3/2 or 5/2")
+  new_kernel(sprintf("matern%d2", twice), sprintf("Matern %d/2", twice), lengthscale, variance, inputs,
+             isotropic = isotropic)
 }
 
 #' @export
@@ -150,10 +150,8 @@ positive_or_null <- function(x, argument) if (!is.null(x)) check_positive(x, arg
 new_kernel <- function(profile, label, lengthscale, variance, inputs, isotropic = FALSE, ...) {
   if (!is.null(lengthscale)) lengthscale <- stats::setNames(check_positive(lengthscale, "lengthscale"),
                                                             names(lengthscale))
-  if (!isFALSE(isotropic)) {
-    refuse_if(check_flag(isotropic, "isotropic") && length(lengthscale) > 1L, "lengthscale",
-              sprintf("has %d numbers", length(lengthscale)), hint = "With isotropic = TRUE it is one number.")
-  }
+  refuse_if(check_flag(isotropic, "isotropic") && length(lengthscale) > 1L, "lengthscale",
+            sprintf("has %d numbers", length(lengthscale)), hint = "With isotropic = TRUE it is one number.")
   more <- list(isotropic = if (isotropic) TRUE, ...)
   structure(c(list(profile = profile, label = label, lengthscale = lengthscale,
                    variance = positive_or_null(variance, "variance"), inputs = check_inputs(inputs)),
@@ -196,11 +194,10 @@ update.pfdtc_kernel <- function(object, ...) {
       given <- vapply(names(new), function(n) check_positive(new[[n]], n, 1L), 0)
       at <- match(names(new), names)
       table <- kernel_parameters(object)[at, ]
-      object <- as_kernel(set_values(object, replace(kernel_values(object), at, given)))
-      for (l in table$leaf[table$what == "period"]) { # a given period is kept, as in kernel_periodic()
-        if (is.null(object$leaves)) object$held <- "period" else object$leaves[[l]]$held <- "period"
-      }
-      return(object)
+      parts <- as_sum(set_values(object, replace(kernel_values(object), at, given)))
+      # A given period is kept, as in kernel_periodic().
+      for (l in table$leaf[table$what == "period"]) parts$leaves[[l]]$held <- "period"
+      return(as_kernel(parts))
     }
     refuse_if(!single, unknown[1L], "is not a parameter of this kernel",
               hint = sprintf("Its parameters are %s.", list_quoted(names)))
@@ -261,22 +258,6 @@ design_parts <- function(design) {
   parts <- list(intercept = attr(terms, "intercept"), labels = attr(terms, "term.labels"))
   if (!parts$intercept && !length(parts$labels)) abort_input("design", deparse1(design), "a formula with a term")
   parts
-}
-
-# Returns for each term of the kernel TRUE if it is a group factor that is not multiplied by another factor.
-plain_groups <- function(kernel) {
-  kernel <- as_sum(kernel)
-  vapply(kernel$terms, function(t) length(t$leaves) == 1L && is_group(kernel$leaves[[t$leaves]]), NA)
-}
-
-has_groups <- function(kernel) any(plain_groups(kernel))
-
-# Returns TRUE if each term of the kernel is a single group or a linear mean, and at least one is a group.
-is_groups_only <- function(kernel) {
-  kernel <- as_sum(kernel)
-  groups <- plain_groups(kernel)
-  means <- vapply(kernel$terms, function(t) length(t$leaves) == 1L && is_mean(kernel$leaves[[t$leaves]]), NA)
-  any(groups) && all(groups | means)
 }
 
 # Returns the numbers of the columns of x that have the levels of the kernel's groups.
@@ -350,7 +331,7 @@ with_own_terms <- function(kernel) {
       leaf <- tie$leaves[[l]]
       if (is.null(leaf$label)) { # a term of an additive factor
         leaf$lengthscale <- values[used + seq_along(leaf$from)]
-        leaf$of <- leaf$of %||% if (is.null(kernel$columns)) leaf$inputs else kernel$columns[leaf$inputs]
+        leaf$of <- leaf$of %||% kernel$columns[leaf$inputs] %||% leaf$inputs
         tie$leaves[[l]] <<- leaf
       }
       used <<- used + length(leaf$from)

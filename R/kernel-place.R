@@ -104,7 +104,7 @@ leaf_columns <- function(leaf, x, argument, variables) {
 
 # Returns the name of each column's variable, or NULL if no variable (such as an R factor) has several of the columns.
 column_groups <- function(inputs, names, variables) {
-  groups <- if (is.null(names)) as.character(inputs) else names[inputs]
+  groups <- names[inputs] %||% as.character(inputs)
   for (v in variables) if (!is.null(v$levels) || identical(v$kind, "sphere")) groups[inputs %in% v$columns] <- v$name
   if (anyDuplicated(groups)) groups
 }
@@ -123,7 +123,7 @@ shared_lengthscales <- function(inputs, names, variables, given = NULL) {
 # Returns the names of the columns `inputs`. A variable's name replaces the names of its columns if all are there.
 column_owners <- function(inputs, names, variables) {
   for (v in variables) if (length(v$columns) > 1L && all(v$columns %in% inputs)) names[v$columns] <- v$name
-  if (is.null(names)) inputs else unique(names[inputs])
+  unique(names[inputs]) %||% inputs
 }
 
 # Returns, for each row of x, which of `columns` is 1, or NULL unless each row has a single 1 and otherwise zeros.
@@ -144,7 +144,7 @@ place_levels <- function(leaf, x, argument, variables) {
             hint = "Convert a number or a logical by factor(). Columns of 0 and 1 need a single 1 in each row.")
   owner <- Filter(function(v) setequal(v$columns, leaf$inputs), variables)
   leaf$levels <- if (length(owner)) owner[[1L]]$levels[match(leaf$inputs, owner[[1L]]$columns)] else
-    if (is.null(colnames(x))) leaf$inputs else colnames(x)[leaf$inputs]
+    colnames(x)[leaf$inputs] %||% leaf$inputs
   R <- if (leaf$correlation == "given") leaf$given
   levels <- leaf$levels
   refuse_if(!is.null(R) && nrow(R) != length(levels), argument,
@@ -184,8 +184,8 @@ place_group <- function(leaf, x, argument, variables) {
   })
   leaf$inputs <- unique(c(columns(group_variable(leaf$group$by)), unlist(of_design)))
   leaf$intercept <- as.integer(design$intercept)
-  leaf$levels <- c(if (design$intercept) "(Intercept)", if (is.null(colnames(x))) leaf$inputs[-1L] else
-    colnames(x)[leaf$inputs[-1L]])
+  read <- leaf$inputs[-1L]
+  leaf$levels <- c(if (design$intercept) "(Intercept)", colnames(x)[read] %||% read)
   leaf$correlation <- if (leaf$group$correlated && table_rows(leaf) > 1L) "full" else "given"
   recycle(leaf, "scale", argument)
 }

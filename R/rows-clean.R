@@ -243,16 +243,16 @@ all_rows <- function(data, used, zero) {
 # Fits with neighbours are certified at no more than this number of training rows.
 certified_rows <- 2000L
 
-# Returns the training rows to certify as list(x, index, offset, names), where row i has the inputs x[index[i], ]: all
+# Returns the training rows to certify as list(x, index, offset), where row i has the inputs x[index[i], ]: all
 # rows of positive weight, before merging, or `most` random ones.
 used_rows <- function(data, most = Inf) {
   index <- data$group %||% seq_len(nrow(data$x))
   offset <- if (is.null(data$offset)) 0 else of_used_rows(data, data$offset)
-  if (length(index) <= most) return(list(x = data$x, index = index, offset = offset, names = NULL))
+  if (length(index) <= most) return(list(x = data$x, index = index, offset = offset))
   taken <- sort(sample.int(length(index), most))
   distinct <- unique(index[taken])
   list(x = data$x[distinct, , drop = FALSE], index = match(index[taken], distinct),
-       offset = if (length(offset) > 1L) offset[taken] else offset, names = NULL)
+       offset = if (length(offset) > 1L) offset[taken] else offset)
 }
 
 # Returns the part of `data` with the merged rows numbered `rows`. `twins` describes the rows merged into each of them.

@@ -155,7 +155,7 @@ coded_variables <- function(mf, used, grouped) {
     width <- switch(kind, factor = length(levels), matrix = ncol(v), sphere = 3L, 1L)
     check_memory(8 * NROW(v) * width, sprintf("the %d columns of `%s`", width, name))
     columns <- switch(kind, factor = paste0(name, levels), matrix = { # as model.matrix() does
-      paste0(name, if (!is.null(colnames(v))) colnames(v) else if (width > 1L) seq_len(width) else "")
+      paste0(name, colnames(v) %||% if (width > 1L) seq_len(width) else "")
     }, sphere = paste0(name, c("x", "y", "z")), name)
     c(list(name = name, kind = kind, levels = levels, width = width, columns = columns), unit_fields(v, name, kind))
   }

@@ -36,7 +36,7 @@ new_inputs <- function(fit, newdata, na.action = stats::na.pass, re = TRUE) {
 
 rows_by_matrix <- function(frame, newdata) {
   d <- length(frame$columns)
-  if (!is.data.frame(newdata) && is_plain_numeric(newdata) && is.null(dim(newdata)) && d > 1L) {
+  if (is_plain_numeric(newdata) && is.null(dim(newdata)) && d > 1L) {
     refuse_if(length(newdata) != d, "newdata", describe(newdata), sprintf("a matrix or data frame with %d columns", d))
     newdata <- matrix(newdata, 1L, dimnames = list(NULL, names(newdata)))
   }
@@ -71,8 +71,7 @@ rows_by_formula <- function(frame, newdata, re) {
   newdata <- rows_at_places(frame, newdata)
   refuse_if(!is.list(newdata), "newdata", describe(newdata), "a data frame with the variables of the formula",
             hint = c(reason_not_numeric(newdata), if (is.matrix(newdata)) "as.data.frame() converts it.")[1L])
-  rows <- newdata
-  if (!is.data.frame(rows)) rows <- evaluate_new(as.data.frame(newdata, optional = TRUE))
+  rows <- if (is.data.frame(newdata)) newdata else evaluate_new(as.data.frame(newdata, optional = TRUE))
   of_groups <- unlist(lapply(frame$variables, `[[`, "vars"))
   if (!re) for (name in setdiff(of_groups, names(rows))) rows[[name]] <- rep(NA, nrow(rows))
   lacking <- setdiff(frame$required, names(rows))

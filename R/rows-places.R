@@ -32,13 +32,13 @@
 #' @export
 sphere <- function(lon, lat) {
   for (name in c("lon", "lat")) check_given(name, "Write sphere(lon, lat), in degrees.")
-  at <- Map(function(v, argument) {
+  check_degrees <- function(v, argument) {
     refuse_if(!is_plain_numeric(v) || is.logical(v) && !all(is.na(v)) || any(is.infinite(v)), argument, describe(v),
               "finite numbers in degrees")
     as.vector(v)
-  }, list(lon, lat), c("lon", "lat"))
-  lon <- at[[1L]]
-  lat <- at[[2L]]
+  }
+  lon <- check_degrees(lon, "lon")
+  lat <- check_degrees(lat, "lat")
   refuse_if(length(lon) != length(lat) && min(length(lon), length(lat)) != 1L, "lat",
             sprintf("has length %d, but `lon` has length %d", length(lat), length(lon)))
   beyond <- which(abs(lat) > 90)[1L]

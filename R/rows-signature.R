@@ -11,13 +11,12 @@ equal_rows <- function(x, most = nrow(x)) {
   n <- nrow(x)
   if (n < 2L || !ncol(x)) return(NULL)
   row <- seq_len(n) # rows that may still equal another, ordered by group
-  id <- NULL        # groups of these rows; NULL is a single group
+  id <- rep(1L, n)  # groups of these rows
   few <- x[seq_len(min(n, 64L)), , drop = FALSE]
   for (j in order(colSums(few == rep(few[1L, ], each = nrow(few))))) { # few ties first
     v <- x[row, j]
-    o <- if (is.null(id)) order(v, method = "radix") else order(id, v, method = "radix")
-    same <- diff(v[o]) == 0
-    if (!is.null(id)) same <- same & diff(id[o]) == 0L
+    o <- order(id, v, method = "radix")
+    same <- diff(v[o]) == 0 & diff(id[o]) == 0L
     if (n - sum(same) > most) return(NULL)
     again <- c(FALSE, same)
     doubtful <- again | c(same, FALSE)
@@ -38,7 +37,7 @@ equal_rows <- function(x, most = nrow(x)) {
 merge_equal_rows <- function(x, y, weights, most = 0.9, group = if (most > 0) equal_rows(x, most = most * nrow(x))) {
   if (is.null(group)) return(list(x = x, y = y, weights = weights, group = NULL, rows = 0, ss = 0))
   first <- which(!duplicated(group))
-  w <- if (is.null(weights)) rep(1, length(y)) else weights
+  w <- weights %||% rep(1, length(y))
   # Differences from the first response of a group have no rounding error if all its responses are equal.
   origin <- y[first]
   sums <- unname(rowsum(cbind(w, w * (y - origin[group])), group, reorder = FALSE))
@@ -68,7 +67,6 @@ merge_all_equal_rows <- function(data, group = equal_rows(data$x, nrow(data$x) -
 copies_of <- function(y, group) {
   if (is.null(group) || !anyDuplicated(group)) return(NULL)
   each <- equal_rows(cbind(group, y))
-  if (is.null(each)) return(NULL)
   times <- tabulate(each)                # rows in each group of equal (x, y)
   of <- group[!duplicated(each)]         # the group of equal x
   rows <- tabulate(group)
@@ -109,8 +107,8 @@ without_copies <- function(data) {
   data$x <- if (is.null(data$group)) data$x[first, , drop = FALSE] else data$x[data$group[first], , drop = FALSE]
   data$y <- response_of_rows(data)[first]
   data["weights"] <- list(if (length(w)) drop(unname(rowsum(w, copy, reorder = FALSE))) / tabulate(copy))
-  data[c("group", "twins")] <- list(NULL, NULL)
-  data$shift[c("rows", "ss")] <- list(0, 0)
+  data[c("group", "twins")] <- list(NULL)
+  data$shift[c("rows", "ss")] <- 0
   data$copies <- length(copy) - length(first)
   data$n <- length(first)
   data
@@ -130,7 +128,7 @@ mean_weight <- function(data) {
   sum(w) / data$n * if (isTRUE(share < few_squares)) share else 1
 }
 
-given_response <- function(data) if (is.null(data$given_response)) data$response else data$given_response
+given_response <- function(data) data$given_response %||% data$response
 
 # Returns the smallest difference between two distinct responses, or 0 if all are equal.
 smallest_step <- function(y) {
@@ -144,9 +142,8 @@ merged_log_density <- function(shift, noise) -(shift$rows / 2) * log(2 * pi * no
 # Returns a few sums that hardly ever agree for other rows, or for another order of the rows.
 fingerprint <- function(data) {
   i <- seq_along(data$y) / length(data$y)
-  w <- data$weights
-  unname(c(dim(data$x), colSums(data$x), crossprod(data$x, i), sum(data$y), sum(data$y * i),
-           if (is.null(w)) c(length(i), sum(i)) else c(sum(w), sum(w * i))))
+  w <- merged_weights(data)
+  unname(c(dim(data$x), colSums(data$x), crossprod(data$x, i), sum(data$y), sum(data$y * i), sum(w), sum(w * i)))
 }
 
 # Returns numbers that differ if inputs and weights are in another order.

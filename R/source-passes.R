@@ -72,7 +72,7 @@ block_rows <- function(recipe, block, variables = NULL) {
   labels <- row.names(mf)
   inputs <- coded_variables(mf, input_variables(terms), recipe$grouped)
   for (i in seq_along(variables)) {
-    seen <- if (inputs[[i]]$kind == "group") inputs[[i]]$levels else inputs[[i]]$used
+    seen <- if (inputs[[i]]$kind == "group") inputs[[i]]$levels
     if (same_kind(variables[[i]], inputs[[i]]) && all(seen %in% variables[[i]]$levels)) next
     abort_input("data", sprintf("has another `%s` than in the first pass", variables[[i]]$name),
                 hint = "A source must give the same rows in every pass.")
@@ -165,9 +165,10 @@ survey_merge <- function(a, b) {
 # Returns list(n, total, mean, ss, range) of r with weights w, or NULL without rows. ss is sum w (r - mean)^2.
 weighted_moments <- function(r, w) {
   if (!length(r)) return(NULL)
-  total <- if (is.null(w)) length(r) else sum(w)
-  mean <- r[1L] + sum((w %||% 1) * (r - r[1L])) / total
-  list(n = length(r), total = total, mean = mean, ss = sum((w %||% 1) * (r - mean)^2), range = range(r))
+  w <- w %||% rep(1, length(r))
+  total <- sum(w)
+  mean <- r[1L] + sum(w * (r - r[1L])) / total
+  list(n = length(r), total = total, mean = mean, ss = sum(w * (r - mean)^2), range = range(r))
 }
 
 merge_moments <- function(a, b) {

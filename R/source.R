@@ -111,7 +111,7 @@ with_global_objects <- function(formula, given, columns) {
 # Returns the argument `visit` of source_pass(): a function that reads rows = read(from, block) and returns f(rows, ...)
 # with the arguments `more`, or NULL for a block without rows.
 visit_rows <- function(read, from, f = list, more = list()) {
-  lapply(list(read, from, f, more), force)
+  list(read, from, f, more) # evaluates the arguments before they go to workers
   function(block) {
     rows <- read(from, block)
     if (nrow(rows$x)) do.call(f, c(list(rows), more))
