@@ -48,7 +48,7 @@ certify <- function(fit, newdata, effort = c("reference", "fast", "tight"), ...,
   if (inherits(fit, "gp_hurdle")) {
     refuse_if(!is.null(reference), "reference", "cannot be given for a hurdle",
               hint = "Each part has its own, as in fit$zero$reference <- reference(fit$zero).")
-    return(certify_hurdle(fit, if (missing(newdata)) fit$data else newdata, effort = effort, m2 = m2,
+    return(certify_hurdle(fit, if (missing(newdata)) rows_of_hurdle(fit) else newdata, effort = effort, m2 = m2,
                           test_points = test_points, max_seconds = max_seconds, hyper_uncertainty = hyper_uncertainty))
   }
   fit <- check_any_fit(fit, "fit")

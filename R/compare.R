@@ -288,7 +288,8 @@ anova_heading <- function(fits, table, note) {
     "`lower` and `upper` bound the log marginal likelihood of the exact GP (Laplace fits: Laplace's approximation to",
     "it). `difference` is logLik minus that of the row above; `at_least` and `at_most` bound the exact difference.")
   c("Log marginal likelihood of fits of the same response\n", lines(sprintf("%s: %s", names, models)),
-    lines(c(verdicts, columns, note)))
+    lines(c(verdicts, columns, if (any(lengths(lapply(fits, function(fit) fit$noise_trend$smooth))))
+      "`df` has the effective parameters of smooth noise, rounded.", note)))
 }
 
 # ---- add1(), drop1() and step(): one term more or less --------------------------------------------------------------

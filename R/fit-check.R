@@ -273,7 +273,8 @@ check_same_model <- function(a, b, argument, other, more = NULL) {
       paste0("Fit `", argument, "` to these data with family = family(f), center = f$center, ",
              "kernel = f$kernel, hyper = \"fixed\", and the same trials and offset, where f is `", other, "`.") else
         c(if ("data" %in% what) "Rows, inputs, weights, offset, `center` and `transform` must agree.",
-          sprintf("Make `%s` with like = %s.", argument, other))
+          sprintf(if (identical(a$center, b$center)) "Make `%s` with like = %s." else
+            "Make `%s` with like = %s and the same `center`. After add_rows(), add the rows to both.", argument, other))
     abort_input(argument, sprintf("is of another model than `%s`: they differ in %s", other, list_quoted(shown, "")),
                 hint = paste(c(hint, more), collapse = " "))
   }

@@ -88,12 +88,12 @@ complete_likelihood <- function(data, asked) {
   # `unit` is the unit of f in priors. It is 1 for ordered classes, because their latent response has noise of scale 1.
   asked$likelihood$unit <- if (is.null(response$link$unit) || response$kind == "ordered") 1 else
     response$link$unit(replace(sites, "y", list(known)))
+  shapes <- length(as_response(asked$likelihood)$shape)
   if (is.function(response$middle)) {
-    shapes <- length(as_response(asked$likelihood)$shape)
     asked$likelihood$middle <- utils::head(response$middle(sites, sites$weight %||% 1, data$levels), shapes)
     if (!length(asked$likelihood$middle)) asked$likelihood[c("learned", "theta")] <- list(FALSE, numeric())
   }
-  if (!is.null(response$least)) asked$likelihood$least <- response$least(sites)
+  if (!is.null(response$least)) asked$likelihood$least <- utils::head(response$least(sites), shapes)
   y <- sites$y
   size <- sites$size %||% 1
   one <- if (response$kind == "ordered") {

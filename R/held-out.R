@@ -121,8 +121,9 @@ residuals_in_sds <- function(model) {
 #' @export
 rstandard.gp_fit <- loo_method(residuals_in_sds)
 
+# Omits messages on leave-one-out predictions, such as those on copies of rows.
 #' @export
-hatvalues.gp_fit <- loo_method(function(model) loo_rows(model)$hat)
+hatvalues.gp_fit <- loo_method(function(model) suppressMessages(loo_rows(model)$hat, classes = "pfdtc_message"))
 
 #' @export
 cooks.distance.gp_fit <- loo_method(function(model) {

@@ -39,13 +39,14 @@ gp_hurdle <- function(formula, data, family = NULL, ...) {
             "a formula with a response", hint = "gp_hurdle() is no family: write gp_hurdle(y ~ x, data).")
   check_given("data", "Give a data frame.")
   if (!is.data.frame(data)) abort_input("data", describe(data), "a data frame")
-  name <- deparse1(formula[[2L]])
+  left <- formula[[2L]]
+  name <- deparse1(left)
   found <- function(what, argument, home) {
     tryCatch(eval(what, data, home), error = function(e) {
       abort_input(argument, sprintf("cannot be used with the data: %s", sub("[.]$", "", conditionMessage(e))))
     })
   }
-  y <- found(formula[[2L]], "formula", environment(formula))
+  y <- found(left, "formula", environment(formula))
   if (!is.numeric(y) || NCOL(y) > 1L) abort_input(name, describe(y), "numbers of at least 0, one for each row")
   home <- parent.frame()
   call <- without_dots(match.call(), home)
@@ -65,14 +66,17 @@ gp_hurdle <- function(formula, data, family = NULL, ...) {
   above_0 <- identical(row$from, 1) || row$reads %in% c("positive", "times", "own") && !isTRUE(row$zeros)
   refuse_if(!above_0, "family", row$call,
             "a family of numbers above 0, such as truncated_poisson(), Gamma(\"log\") or lognormal()")
-  part <- function(response, family, subset) {
+  # Fits a part. In the part's call, which update() and drop1() use, `shown` replaces arguments of gp_hurdle()'s call.
+  part <- function(response, family, subset, shown) {
     # Replace the left side only: stats::update() would stop at a `.` on the right of the formula.
     given <- list(formula = replace(formula, 2L, list(response)), data = data, family = family, subset = subset)
-    eval(as.call(c(pfdtc, replace(as.list(call)[-1L], names(given), given))), home) # evaluates weights like lm()
+    with_arguments <- function(f, given) as.call(c(f, replace(as.list(call)[-1L], names(given), given)))
+    fit <- eval(with_arguments(pfdtc, given), home) # evaluates weights like lm()
+    replace(fit, "call", list(with_arguments(quote(pfdtc), c(given["formula"], shown))))
   }
-  both <- list(zero = part(bquote(as.numeric(.(formula[[2L]]) > 0)), stats::binomial(), rows),
-               positive = part(formula[[2L]], family, above))
-  both$zero$call <- both$positive$call <- call
+  where <- if (is.null(call$subset)) bquote(.(left) > 0 & !is.na(.(left))) else above
+  both <- list(zero = part(bquote(as.numeric(.(left) > 0)), stats::binomial(), rows, list(family = quote(binomial()))),
+               positive = part(left, family, above, list(family = call$family %||% str2lang(row$call), subset = where)))
   formula <- stats::formula(stats::terms(formula, data = data)) # without `.`
   structure(c(both, list(formula = formula, data = data[rows, , drop = FALSE], call = call,
                          evidence = both$zero$evidence + both$positive$evidence)), class = "gp_hurdle")
@@ -128,9 +132,10 @@ report.gp_hurdle <- function(x, ...) {
 
 # Stops with an error in generics that work for a single fit only, not for the two fits of a hurdle model.
 #' @evalNamespace sprintf("S3method(%s,gp_hurdle,of_one_part)", c("generics::forecast", "ggplot2::autoplot",
-#'   paste0("nlme::", c("VarCorr", "fixef", "ranef")), "insight::get_predicted", "performance::model_performance",
-#'   paste0("stats::", c("add1", "anova", "cooks.distance", "deviance", "df.residual", "dfbetas", "drop1", "family",
-#'                       "hatvalues", "influence", "model.frame", "rstandard", "rstudent", "sigma", "weights"))))
+#'   "emmeans::recover_data", "parameters::model_parameters", "performance::model_performance", paste0("insight::",
+#'   c("get_modelmatrix", "get_predicted", "get_statistic", "model_info")), paste0("nlme::", c("VarCorr", "fixef",
+#'   "ranef")), paste0("stats::", c("add1", "anova", "cooks.distance", "deviance", "df.residual", "dfbetas", "drop1",
+#'   "family", "hatvalues", "influence", "model.frame", "rstandard", "rstudent", "sigma", "weights"))))
 of_one_part <- function(...) check_any_fit(..1, fit_labels(sys.call())[1L])
 
 #' @export
@@ -193,25 +198,25 @@ nobs.gp_hurdle <- of_both(stats::nobs, function(each) each$zero)
 
 #' @export
 summary.gp_hurdle <- function(object, ...) {
-  structure(c(of_both(summary, identity)(object, ...), object["evidence"]), class = "summary.gp_hurdle")
+  structure(c(of_both(summary, identity)(object, ...), object[c("call", "evidence")]), class = "summary.gp_hurdle")
 }
-
-#' @export
-fitted.gp_hurdle <- function(object, ...) stats::predict(object)
 
 #' @export
 residuals.gp_hurdle <- function(object, ...) {
   check_dots_empty()
-  eval(object$formula[[2L]], object$data, environment(object$formula)) - stats::fitted(object)
+  y <- eval(object$formula[[2L]], object$data, environment(object$formula))
+  omitted <- object$zero$na.action
+  if (inherits(omitted, "omit")) y <- y[-omitted]
+  y - stats::fitted(object)
 }
 
 #' @rdname gp_hurdle
-#' @export
-predict.gp_hurdle <- function(object, newdata = object$data, type = c("response", "zero", "median", "quantile",
+#' @rawNamespace S3method(predict,gp_hurdle); S3method(fitted,gp_hurdle,predict.gp_hurdle)
+predict.gp_hurdle <- function(object, newdata = NULL, type = c("response", "zero", "median", "quantile",
                               "density"), interval = c("none", "prediction"), level = 0.95, probs = c(0.05, 0.5, 0.95),
                               ...) {
   check_dots_empty()
-  newdata <- newdata %||% object$data
+  newdata <- newdata %||% rows_of_hurdle(object)
   type <- check_choice(type, c("response", "zero", "median", "quantile", "density"), "type")
   interval <- check_choice(interval, c("none", "prediction"), "interval")
   refuse_if(interval != "none" && !type %in% c("response", "median"), "interval",
@@ -242,8 +247,8 @@ predict.gp_hurdle <- function(object, newdata = object$data, type = c("response"
 }
 
 #' @export
-simulate.gp_hurdle <- function(object, nsim = 1, seed = NULL, newdata = object$data, ...) {
-  newdata <- newdata %||% object$data
+simulate.gp_hurdle <- function(object, nsim = 1, seed = NULL, newdata = NULL, ...) {
+  newdata <- newdata %||% rows_of_hurdle(object)
   from_seed(seed, {
     draws <- stats::simulate(object$zero, nsim = nsim, newdata = newdata)
     above <- stats::simulate(object$positive, nsim = nsim, newdata = rows_above_0(object$positive, newdata))
@@ -254,7 +259,7 @@ simulate.gp_hurdle <- function(object, nsim = 1, seed = NULL, newdata = object$d
 #' @export
 print.gp_hurdle <- function(x, ...) {
   cat(sprintf("Hurdle model of two fits, log marginal likelihood %s (sum of both)\n", format(x$evidence, digits = 5)))
-  cat(wrap(paste("Call:", deparse_shown(x$zero$call)), exdent = 6), sep = "\n")
+  cat(wrap(paste("Call:", deparse_shown(x$call)), exdent = 6), sep = "\n")
   cat("\nFit `zero` models P(y > 0), the probability of a response above 0\n")
   print(replace(x$zero, "call", list(NULL)), ...)
   cat("\nFit `positive` models the responses above 0\n")
@@ -277,10 +282,7 @@ AIC.gp_hurdle <- aic_method(function(object, k) stats::extractAIC(object, k = k)
 BIC.gp_hurdle <- BIC.gp_fit
 
 #' @export
-extractAIC.gp_hurdle <- function(fit, scale, k = 2, ...) {
-  ll <- stats::logLik(fit)
-  c(attr(ll, "df"), k * attr(ll, "df") - 2 * as.double(ll))
-}
+extractAIC.gp_hurdle <- of_both(stats::extractAIC, function(each) each$zero + each$positive)
 
 #' @exportS3Method generics::tidy
 tidy.gp_hurdle <- of_both(function(object, ...) tidy.gp_fit(object, ...), function(each) {
@@ -296,10 +298,10 @@ glance.gp_hurdle <- function(x, ...) {
 }
 
 #' @exportS3Method generics::augment
-augment.gp_hurdle <- function(x, data = x$data, newdata = NULL, ...) {
+augment.gp_hurdle <- function(x, data = rows_of_hurdle(x, padded = FALSE), newdata = NULL, ...) {
   check_dots_empty()
   out <- as.data.frame(newdata %||% data)
-  out$.fitted <- unname(if (is.null(newdata)) stats::fitted(x) else stats::predict(x, newdata))
-  if (is.null(newdata)) out$.resid <- unname(stats::residuals(x))
+  out$.fitted <- unname(stats::predict(x, out))
+  if (is.null(newdata)) out$.resid <- eval(x$formula[[2L]], out, environment(x$formula)) - out$.fitted
   out
 }

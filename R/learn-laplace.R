@@ -318,6 +318,7 @@ laplace_problem <- function(rows, z, s, now, origin, tied) {
   if (tied && sum(lengthscale) > 1L) basis <- cbind(as.double(lengthscale), basis[, !lengthscale, drop = FALSE])
   with_center <- isTRUE(s$center)
   with_theta <- response$learned
+  lowest <- s$likelihood$least %||% 0
   sizes <- c(ncol(basis), if (with_center) length(now$center) else 0L, if (with_theta) length(now$theta) else 0L)
   part <- rep(1:3, sizes)
   sd <- rep(c(laplace_priors$center, laplace_priors$theta), sizes[-1L])
@@ -325,24 +326,24 @@ laplace_problem <- function(rows, z, s, now, origin, tied) {
   at_par <- function(par) {
     par <- unname(par)
     list(kernel = parameters$at(logs(par))$kernel, center = now$center + if (with_center) unit * par[part == 2L] else 0,
-         theta = if (with_theta) exp(par[part == 3L]) else now$theta)
+         theta = if (with_theta) pmax(exp(par[part == 3L]), lowest) else now$theta)
   }
   warm <- least <- NULL
   # With few rows take one thread, because starting another thread takes longer than a pass.
   run <- s$run
   if (nrow(rows$x) * nrow(z) < 2e5) run$threads <- 1L
-  log_prior <- function(at) {
+  log_prior <- function(at, par) { # below the lowest theta, where the likelihood is constant, the prior goes on
     beyond <- log(kernel_values(at$kernel)) - prior$middle
     pull <- drop(prior$precision %*% beyond)
     more <- c(if (with_center) (at$center - origin$center) / unit,
-              if (with_theta) log(at$theta / response$theta_middle)) / sd
+              if (with_theta) par[part == 3L] - log(response$theta_middle)) / sd
     list(value = -(sum(beyond * pull) + sum(more^2)) / 2, slope = -c(crossprod(basis, pull[free]), more / sd))
   }
   evaluate <- function(par) {
     at <- at_par(par)
     too_far <- parameters$too_far(logs(par))
     if (!is.null(too_far)) return(list(value = Inf, reason = too_far))
-    if (with_theta && !all(at$theta > max(1e-6 * unit, s$likelihood$least) & at$theta < 1e8 * unit)) {
+    if (with_theta && !all(at$theta > 1e-6 * unit & at$theta < 1e8 * unit)) {
       return(list(value = Inf, reason = sprintf("%s is out of range", response$shape[1L])))
     }
     sites <- response$at(at$theta, at$center)
@@ -353,15 +354,15 @@ laplace_problem <- function(rows, z, s, now, origin, tied) {
     pivot <- min(diag(e$C))^2
     if (is.null(least)) least <<- min(laplace_sizes$pivot, 0.9 * pivot)
     if (pivot < least) return(list(value = Inf, reason = "the posterior has almost no curvature at its mode"))
-    prior <- log_prior(at)
+    prior <- log_prior(at, par)
     value <- e$evidence - e$penalty + sum(sites$constant) + prior$value
     slope <- prior$slope + c(crossprod(basis, e$theta[free]), if (with_center) unit * e$constant,
-                             if (with_theta) response$slope(at$theta, sites, e))
+                             if (with_theta) response$slope(at$theta, sites, e) * (at$theta > lowest))
     list(value = -value, gradient = -slope)
   }
   list(start = c(numeric(sizes[1L]), if (with_center) 0 * now$center, if (with_theta) log(now$theta)),
        natural = function(par) replace(at_par(par), "kernel", list(as_kernel(at_par(par)$kernel))),
-       prior = function(par) log_prior(at_par(par)), evaluate = evaluate)
+       prior = function(par) log_prior(at_par(par), par), evaluate = evaluate)
 }
 
 laplace_prior <- function(kernel, x, unit, wanted) {

@@ -356,7 +356,7 @@ update.gp_fit <- function(object, formula., ..., evaluate = TRUE) {
   call <- with_home(as.call(c(as.list(call), extras[!known])), parent.frame())
   if (!"data" %in% names(extras) && is_data_lost(object, call, parent.frame())) {
     held <- kept_variables(object)
-    if (is.null(held)) refuse_lost_data(object, call$data)
+    if (is.null(held)) refuse_lost_data(object, call$data, "Make these data available again")
     call <- with_kept_rows(call, held)
     if (missing(formula.)) call$formula <- stats::formula(object)
   }

@@ -96,7 +96,7 @@ fit_fields <- list(
     variables <- if (length(trend$names) == length(fit$frame$columns) && length(trend$names) > 1L) "all inputs" else
       toString(unique(sub("^(sphere\\(.*\\))[xyz]$", "\\1", trend$names)))
     weight <- if (!is.null(fit$data) && is_weighted(fit)) " at weight 1"
-    limit <- if (is.null(c(weight, trend)) && !is.null(fit$learned))
+    limit <- if (is.null(c(weight, trend, fit$added, fit$dropped)) && !is.null(fit$learned))
       least_noise[["learned"]] * fit$sd_y^2 * (attr(fit$learned, "factor") %||% 1)
     more <- if (asks_no_noise(fit$asked$noise)) {
       ", the minimum (noise = 0: interpolation)"

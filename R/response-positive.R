@@ -283,6 +283,10 @@ tweedie_row <- list(
     mean <- sum(w * sites$y) / sum(w + 0 * sites$y)
     c(max(sum(w * (sites$y - mean)^2) / sum(w + 0 * sites$y), 1e-6 * mean^2) / mean^1.5, 1)
   },
+  # For rounded responses and p near 1 the density has a spike at each step. The sum of k gamma variables of a step has
+  # the sd sqrt(k odds) steps. With at least 1/2 no spike is left; k is for the lower quartile of the responses above 0.
+  # The power is also at least 1.01, as in mgcv::tw().
+  least = function(at) c(0, max(1 / 99, smallest_step(c(0, at$y)) / (4 * stats::quantile(at$y[at$y > 0], 0.25)))),
   constant = function(y, size, theta) tweedie_series(theta, y)[, 1L],
   theta_slopes = function(theta, y, f) {
     of <- tweedie_parts(theta)

@@ -13,7 +13,7 @@ nb <- function(theta = NULL) new_family("nb", "log", theta = positive_or_null(th
 #' * `nb()` is negative binomial with the log link, for counts with variance \eqn{\mu + \mu^2 / \theta}.
 #' * `tweedie()` is for numbers of at least 0, some of them exactly 0, such as rain or claims. The mean is \eqn{\mu =
 #'   e^f}{mu = e^f} and the variance \eqn{\phi\mu^p}{phi mu^p} with \eqn{1 < p < 2}. Such a response is the sum of a
-#'   Poisson number of gamma variables.
+#'   Poisson number of gamma variables. A learned \eqn{p} is at least 1.01, for small whole numbers at least 1.2.
 #' @param df degrees of freedom, at least 1 (4 is common, 1 is Cauchy); learned only if `family` was not given.
 #' @param sigma the scale \eqn{s}, in units of the response. Default: learned.
 #' @param theta the size parameter of `nb()`, see Details. Default: learned.
@@ -338,7 +338,7 @@ failures_of <- function(likelihood, y, f = seq(-6, 6, by = 0.25)) {
   averages <- average_curvature_range(likelihood, sites, grid$f + sites$offset, e, range)
   inside <- Reduce(`&`, lapply(c(-1, -0.6, -0.2, 0.2, 0.6, 1), function(t) {
     there <- at(grid$f + t * e)
-    within <- function(v, range) v >= range$lower - 1e-8 * (1 + abs(v)) & v <= range$upper + 1e-8 * (1 + abs(v))
+    within <- function(v, range) !is.finite(v) | abs(pmin(pmax(v, range$lower), range$upper) - v) <= 1e-8 * (1 + abs(v))
     within(there[3L, ], range) & (!response$concave | within((now[2L, ] - there[2L, ]) / (t * e), averages))
   }))
   weight <- function() { # evaluates the user's `weight` like a log density
@@ -352,7 +352,8 @@ failures_of <- function(likelihood, y, f = seq(-6, 6, by = 0.25)) {
     "the log density is concave" = if (response$concave) W >= -1e-10 * (1 + max(abs(W[finite]), 0)),
     "the weight is positive" = if (!is.null(likelihood$row) && !response$concave) weight() > 0,
     "bounds on derivatives (`kappa`, `curvature`)" = inside)
-  claims <- claims[!vapply(claims, is.null, NA)]
+  # Where a value is not finite, as after overflow of exp(), only the first claim fails.
+  claims <- c(claims[1L], lapply(claims[-1L][lengths(claims[-1L]) > 0L], `|`, !finite))
   if (!is.null(likelihood$row)) {
     far <- claims_in_units(likelihood, unique(y))
     grid <- rbind(grid, far$grid)
@@ -377,5 +378,6 @@ check_own_family <- function(likelihood, y) {
   bad <- which(!found$holds)[1L]
   if (is.na(bad)) return(invisible())
   where <- sprintf("f = %s, y = %s", format(found$f[bad]), format(found$y[bad]))
-  abort_input("family", sprintf("fails the check \"%s\" at %s", found$claim[bad], where), hint = "See check_family().")
+  abort_input("family", sprintf("fails the check \"%s\" at %s", found$claim[bad], where), hint = c(if (bad == 1L)
+    "Rescale the response or rewrite terms that overflow: exp(710) is infinite.", "See check_family()."))
 }

@@ -124,6 +124,14 @@ rows_above_0 <- function(fit, rows) {
   rows
 }
 
+# Returns the rows of a hurdle model without those that have missing values. With na.exclude and `padded`, these are NA.
+rows_of_hurdle <- function(fit, padded = TRUE) {
+  omitted <- fit$zero$na.action
+  pad <- padded && inherits(omitted, "exclude")
+  if (pad) fit$data[omitted, ] <- NA
+  if (pad || is.null(omitted)) fit$data else fit$data[-omitted, , drop = FALSE]
+}
+
 # Evaluates `rows`. An error about `newdata` becomes one about `argument`, the user's name for these rows.
 naming_argument <- function(argument, rows) {
   tryCatch(rows, pfdtc_error_input = function(e) {
@@ -345,10 +353,10 @@ with_kept_rows <- function(call, held) {
   call
 }
 
-refuse_lost_data <- function(fit, name) {
+refuse_lost_data <- function(fit, name, instead = "Give the rows as `newdata`") {
   abort_input("data", "lost", "found by its name",
               message = sprintf("The fit does not hold its rows, and `%s` is not a data frame here.", deparse1(name)),
-              hint = if (is.null(fit$data)) "Give the rows as `newdata`, or fit with `keep_data = TRUE`." else
+              hint = if (is.null(fit$data)) paste0(instead, ", or fit with `keep_data = TRUE`.") else
                 "Make these data available again, or fit again.")
 }
 

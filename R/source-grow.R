@@ -180,10 +180,13 @@ count_rows <- function(fit, n, new, sign = 1) {
   note_rows(fit, n)
 }
 
-# Counts n rows added (removed if n < 0), and removes `tol`, which belongs to the old rows and inducing points.
+# Counts n rows added (removed if n < 0), computes the sd of the response anew, and removes `tol`, which belongs to the
+# old rows and inducing points.
 note_rows <- function(fit, n) {
   what <- if (n > 0) "added" else "dropped"
   fit$because[] <- sub("there are ([0-9,]+( distinct)? rows)", "the original fit had \\1", fit$because)
+  s <- as.list(fit$signature$sums)
+  if (n != 0 && length(s$yy)) fit$sd_y <- sqrt(max(s$yy - s$y^2 / s$w, 0) / s$w * s$n / (s$n - 1))
   replace(fit, c(if (n != 0) what, "tol"), c(if (n != 0) sum(fit[[what]], abs(n)), list(NULL)))
 }
 

@@ -47,3 +47,15 @@ wavy <- function(n = 60, seed = 1, noise = 0.1) {
     list(x = x, y = sin(6 * x[, 1]) + x[, 2] + noise * rnorm(n), new = matrix(runif(20), 10))
   })
 }
+
+hurdle_data <- function(n = 60) {
+  with_seed(4, {
+    x <- stats::runif(n, 0, 4)
+    open <- stats::runif(n) < stats::plogis(x - 1)
+    data.frame(x = x, y = open * (1 + stats::rpois(n, exp(sin(2 * x)))), z = open * stats::rgamma(n, 2, 1))
+  })
+}
+
+fixed_hurdle <- function(formula, d, ...) {
+  gp_hurdle(formula, d, ..., kernel = kernel_se(0.9, 1), hyper = "fixed")
+}

@@ -183,3 +183,17 @@ test_that("two approximations of one model are not said to differ", {
   other <- update(few, noise = 100)
   expect_output(print(anova(exact, other)), "exact, other: the bounds overlap")
 })
+
+test_that("anova() says that smooth noise counts effective parameters, and drop1() without data says what to do", {
+  fit <- pfdtc(dist ~ speed, cars, kernel = kernel_se(5, 500), noise = 200, hyper = "fixed")
+  smooth <- fit
+  smooth$noise_trend$smooth <- list(1)
+  expect_false(any(grepl("effective", attr(anova(fit, fit), "heading"))))
+  expect_match(paste(anova_heading(list(fit, smooth), data.frame(at_least = c(NA, NA), row.names = c("a", "b")), NULL),
+                     collapse = " "), "effective parameters of smooth noise")
+  gone <- local({
+    hidden <- mtcars
+    pfdtc(mpg ~ wt + hp, hidden, kernel = kernel_se(1, 1), noise = 1, hyper = "fixed", keep_data = FALSE)
+  })
+  expect_error(drop1(gone), "Make these data available again", class = "pfdtc_error_input")
+})

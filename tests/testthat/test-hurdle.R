@@ -1,17 +1,5 @@
 # Compares hurdles with their two fits.
 
-hurdle_data <- function(n = 60) {
-  with_seed(4, {
-    x <- stats::runif(n, 0, 4)
-    open <- stats::runif(n) < stats::plogis(x - 1)
-    data.frame(x = x, y = open * (1 + stats::rpois(n, exp(sin(2 * x)))), z = open * stats::rgamma(n, 2, 1))
-  })
-}
-
-fixed_hurdle <- function(formula, d, ...) {
-  gp_hurdle(formula, d, ..., kernel = kernel_se(0.9, 1), hyper = "fixed")
-}
-
 test_that("a hurdle has mean, zeros, density and quantiles of the mixture of a fit of zeros and one of the rest", {
   d <- hurdle_data()
   fit <- fixed_hurdle(y ~ x, d)

@@ -319,3 +319,10 @@ test_that("rstudent() is NaN without a warning if coefficients are as many as ro
   expect_no_warning(r <- stats::rstudent(fit))
   expect_true(all(is.nan(r)))
 })
+
+test_that("hatvalues() has no message on leave-one-out predictions of copies", {
+  d <- cars[rep(1:20, 2), ]
+  fit <- pfdtc(dist ~ speed, d, kernel = kernel_se(5, 500), noise = 200, hyper = "fixed")
+  expect_message(residuals(fit, type = "loo"), "repeat an earlier row", class = "pfdtc_message_copies")
+  expect_no_message(hatvalues(fit))
+})

@@ -52,3 +52,14 @@ test_that("a Surv response without a family has that of the largest log marginal
   expect_equal(fit$evidence, max(evidence))
   expect_match(fit$because[["family"]], " below")
 })
+
+test_that("overflow fails only the check that values are finite, and the error of a fit names it", {
+  steep <- gp_family(~ y * f - log(1 + exp(200 * f)))
+  checks <- check_family(steep, 0:1)
+  expect_identical(checks$holds, c(FALSE, rep(TRUE, nrow(checks) - 1L)))
+  edge <- check_family(gp_family(~ y * f - exp(120 * f), kappa = 120), 0, f = c(-1, 5.85)) # overflows above f = 5.91
+  expect_true(all(edge$holds[-1]))
+  d <- data.frame(x = 1:6, y = c(0, 1, 0, 1, 1, 0))
+  expect_error(pfdtc(y ~ x, d, family = steep, kernel = kernel_se(1, 1), hyper = "fixed"), "exp\\(710\\) is infinite",
+               class = "pfdtc_error_input")
+})

@@ -281,3 +281,16 @@ test_that("Tweedie's quantile of a row is found beside rows that need more steps
   expect_equal(both, c(tweedie_quantile(theta, 0.975, mu[1], s[1]), tweedie_quantile(theta, 0.975, mu[2], s[2])))
   expect_equal(tweedie_cdf(theta, both, mu, s), c(0.975, 0.975), tolerance = 1e-9)
 })
+
+test_that("the power learned from counts ends where their density would have spikes, with other parameters converged", {
+  d <- with_seed(3, {
+    x <- stats::runif(200)
+    data.frame(x = x, y = stats::rpois(200, exp(-1 + sin(6 * x))))
+  })
+  fit <- suppressMessages(pfdtc(y ~ x, d, family = tweedie(), kernel = kernel_se()))
+  expect_equal(coef(fit)[["p"]], 1.2, tolerance = 1e-10) # most counts above 0 are 1: odds of p - 1 of at least 1 / 4
+  given <- suppressMessages(pfdtc(y ~ x, d, family = tweedie(1.2), kernel = kernel_se()))
+  expect_lt(abs(given$evidence - fit$evidence), 0.5) # the prior of p moves its optimum; a stuck search was 3.4 below
+  expect_true(all(is.finite(stats::vcov(fit))))
+  expect_equal(as_response(as_likelihood(tweedie()))$least(list(y = c(0, 40, 41, 50)))[2], 1 / 99) # as mgcv::tw()
+})

@@ -308,3 +308,16 @@ test_that("new rows come last among neighbours, and with all rows as neighbours 
   expect_identical(order(again$near$rank[1:40]), order(less$near$rank))
   expect_equal(stats::rstandard(again)[1:40], stats::rstandard(near)[1:40], tolerance = 0.02)
 })
+
+test_that("after rows were added or dropped, the sd of the response is that of all rows", {
+  d <- transform(cars, dist = dist + 1e4)
+  fit <- pfdtc(dist ~ speed, d[1:30, ], kernel = kernel_se(5, 500), noise = 200, hyper = "fixed", m = 8)
+  more <- add_rows(fit, d[31:50, ])
+  expect_equal(more$sd_y, stats::sd(d$dist), tolerance = 1e-8) # sums of squares lose (mean / sd)^2 = 2e5 roundings
+  expect_equal(drop_rows(more, 31:50)$sd_y, fit$sd_y, tolerance = 1e-8)
+  expect_match(report(more)$text, sprintf("sd of the response %s", format(stats::sd(d$dist), digits = 3)), fixed = TRUE)
+  exact <- gp_exact(dist ~ speed, d, like = fit)
+  expect_error(kl_divergence(more, exact), "add the rows to both", class = "pfdtc_error_input")
+  both <- add_rows(gp_exact(dist ~ speed, d[1:30, ], like = fit), d[31:50, ])
+  expect_gt(kl_divergence(more, both), 0)
+})
