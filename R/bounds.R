@@ -26,10 +26,9 @@ error_bounds <- function(fit, newdata, effort = c("reference", "fast"), ..., ref
     abs(in_units(reference, reference$factors$yy, 2) / in_units(fit, p$factors$yy, 2) - 1) <= 1e-12
   eps <- theorem_eps(own, if (isTRUE(same_rows)) least_quadratic(reference, data_in_scale(fit, reference)) else 0)
   out <- theorem_frame(p, own, eps, new)
-  about <- c(eps, w2 = eps$eps)
-  if (subset) about <- c(about, ratio_bound(fit, p, if (effort == "reference") reference))
-  if (samples > 0L) about <- c(about, estimate_density_ratio(fit, data, samples))
-  attributes(out) <- c(attributes(out), about)
+  attributes(out) <- c(attributes(out), eps, w2 = eps$eps,
+                       if (subset) ratio_bound(fit, p, if (effort == "reference") reference),
+                       if (samples > 0L) estimate_density_ratio(fit, data, samples))
   structure(out, class = c("pfdtc_table", "data.frame"), legend = paste(
     "Bounds on the absolute errors of the mean, sd and variance of f against the exact GP. All are valid; those with",
     "`sharp` in their name are at most as large."))
@@ -87,7 +86,7 @@ prediction_rounding <- function(own, r, x) {
   norms <- norms_for(own$norms, own$factors, model, x)
   k <- kernel_diagonal(model$kernel, x)
   mean <- certify_with(own$factors, replace(norms, "w_E", 0), own$z, model, values_at(model$kernel, x))$mean_error
-  inner <- norms$growth * sqrt(sum(own$factors$G^2)) / noise
+  inner <- norms$growth * norm2(own$factors$G) / noise
   sor <- r$sor_variance
   if (inner >= 0.25) return(list(mean = mean, sd = sqrt(pmax(k, sor)), var = pmax(k, sor), sor = pmax(k, sor)))
   h <- sqrt(sor / noise)

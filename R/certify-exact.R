@@ -3,11 +3,11 @@
 
 # Returns the correction of the reference posterior's mean towards the exact mean: correct_residual(), with `steps`,
 # `stalled` and `stopped` of solve_exact(). Returns NULL if there is no goal or no time. The arguments are:
-#   goal     NULL, or a function(near) that returns ratio(state) = error / goal; near: is near_preconditioner() used?
+#   ratio    as in solve_exact(), or NULL without a goal
 #   budget   at most budget$passes passes over all pairs of rows, within budget$left() seconds
 #   from     an earlier correction to improve, or NULL
-exact_mean <- function(reference, data, goal, budget, from = NULL, precondition = NULL, sharp = NULL, ...) {
-  if (is.null(goal)) return(NULL)
+exact_mean <- function(reference, data, ratio, budget, from = NULL, precondition = NULL, sharp = NULL, ...) {
+  if (is.null(ratio)) return(NULL)
   n <- nrow(data$x)
   some <- min(n, 2048L)
   # Estimate the seconds of a product of the kernel matrix with a vector, by timing one for at most 2,048 rows.
@@ -18,21 +18,14 @@ exact_mean <- function(reference, data, goal, budget, from = NULL, precondition 
   in_time <- function() (1 + !near) * pass <= budget$left()
   if (budget$left() <= 0 || !in_time()) return(NULL)
   if (near && is.null(precondition)) precondition <- near_preconditioner(reference, data)
-  state <- solve_exact(reference, data, budget$passes, goal(near), from, precondition = precondition,
-                       in_time = in_time, ...)
+  state <- solve_exact(reference, data, budget$passes, ratio, from, precondition = precondition, in_time = in_time, ...)
   c(correct_residual(reference, data, state, sharp = sharp %||% !near), state[c("steps", "stalled", "stopped")])
 }
 
 # ---- conjugate gradients --------------------------------------------------------------------------------------------
 
 # Returns the data of `fit`, with y rescaled to the units of `other`, a fit of the same model.
-data_in_scale <- function(fit, other) {
-  data <- fit$data
-  if (other$scale != fit$scale) data$y <- data$y * (fit$scale / other$scale)
-  data
-}
-
-norm2 <- function(v) sqrt(sum(v^2))
+data_in_scale <- function(fit, other) replace(fit$data, "y", list(fit$data$y * (fit$scale / other$scale)))
 
 # Solves (K + s2 I) v = y by conjugate gradients, where K and y include the roots of the weights. The preconditioner is
 # the function `precondition` or, if NULL, B^{-1}, B = Q + s2 I, with the reference's approximation Q of K. ratio(s) is
@@ -200,7 +193,7 @@ residual_rounding <- function(reference, y, travelled) {
   norms <- norms_for(reference$norms, reference$factors, model, reference$inducing)
   size <- travelled[["v"]]
   growth <- norms$unit + product_growth(length(y), engine_control(length(y), reference$control)$block)
-  list(residual = growth * norms$K_norm * size + 4 * eps * (model$noise * size + sqrt(sum(y^2)) + travelled[["r"]]),
+  list(residual = growth * norms$K_norm * size + 4 * eps * (model$noise * size + norm2(y) + travelled[["r"]]),
        sum = (norms$unit + norms$growth) * sqrt(norms$K_norm) * size, travelled = travelled)
 }
 
@@ -324,7 +317,7 @@ exact_interval <- function(p, fun) {
     var[rows] <- pmax(fun$prior[rows] - colSums(u^2), 0)
     h[rows] <- if (do_solve) sqrt(colSums((root * solve_t(L, u))^2)) else sqrt(2 * ratio * (var[rows] + 1e-8 * min(v)))
   }
-  mean_error <- growth * sqrt(sum((root * alpha)^2)) * (n * h + sqrt(n * k))
+  mean_error <- growth * norm2(root * alpha) * (n * h + sqrt(n * k))
   var_error <- growth * (n * h^2 + 2 * sqrt(n * k) * h + k)
   interval <- list(mean_lower = mean - mean_error, mean_upper = mean + mean_error,
                    sd_lower = sqrt(pmax(var - var_error, 0)), sd_upper = sqrt(var + var_error))

@@ -7,7 +7,7 @@
 # moves A'beta by at most |d| / (2 sqrt(s2)), as |(A'A + s2 I)^{-1} A'| <= 1 / (2 sqrt(s2)).
 residual_error <- function(p, norms, model) {
   noise <- model$noise
-  e <- norms$growth * (sqrt(p$yy) + sqrt(sum(diag(p$G))) * sqrt(sum(p$beta^2)))
+  e <- norms$growth * (sqrt(p$yy) + sqrt(sum(diag(p$G))) * norm2(p$beta))
   k <- norms$most %||% prior_most(model) # version 0.1.0 did not keep the largest k(x, x)
   moved <- sqrt(norms$slack * k * norms$weight * norms$vv)
   row <- norms$growth * sqrt(k * p$k_sum) * norms$alpha
@@ -68,10 +68,10 @@ finish_norms <- function(norms, p, model, inner = NULL) {
   n <- norms$n
   growth <- rounding_growth(m, n)
   up <- 1 + growth
-  G_norm <- sqrt(sum(p$G^2))
-  beta <- sqrt(sum(p$beta^2))
+  G_norm <- norm2(p$G)
+  beta <- norm2(p$beta)
   out <- list(weight = norms$weight, spread = norms$spread, slack = rounding_slack(m, n), most = norms$most,
-    unit = norms$unit, growth = growth, vv = norms$vv, Psi = norms$Psi, alpha = sqrt(sum(solve_t(p$L, p$beta)^2)),
+    unit = norms$unit, growth = growth, vv = norms$vv, Psi = norms$Psi, alpha = weights_norm(p),
     # This bounds the residual of (s2 I + G) beta = A y that comes from rounding in the Cholesky factor and in A y.
     beta_error = growth * (G_norm * beta + sqrt(sum(diag(p$G)) * p$yy)))
   of_rows <- sqrt(out$slack * p$k_sum) # bounds the Frobenius norm of the rounding errors of A
@@ -112,7 +112,7 @@ quadratic_bracket <- function(p, norms, model) {
   noise <- model$noise
   growth <- norms$growth
   error <- residual_error(p, norms, model)
-  G_norm <- sqrt(sum(p$G^2))
+  G_norm <- norm2(p$G)
   if (!all(is.finite(c(unlist(error), G_norm, norms$t, norms$lam)))) return(list(lower = 0, upper = Inf, least = 0))
   beta2 <- sum(p$beta^2)
   e <- sqrt(p$rss)
@@ -129,7 +129,7 @@ quadratic_bracket <- function(p, norms, model) {
     u <- backsolve(R, p$Ay, transpose = TRUE)
     b <- backsolve(R, u)
     row <- growth * sqrt((norms$most %||% prior_most(model)) * p$k_sum * sum(solve_t(p$L, b)^2))
-    b <- sqrt(sum(b^2))
+    b <- norm2(b)
     b_error <- growth * ((G_norm + tau) * b + sqrt(sum(diag(p$G))) * sqrt(p$yy))
     sums <- growth * (p$yy + sum(u^2)) + 4 * b * b_error
     moved <- min(2 * sqrt(norms$lam) * v * kappa, 2 * (v * row + kappa * b_error / tau)) + kappa^2
@@ -212,36 +212,31 @@ unknown_intervals <- function(n) {
 }
 
 # Returns the intersection of the intervals `inside` with those of `found` (intervals, or the result of certify_with()).
-# If `rows` is given, `found` has these functionals only. A NaN bound (overflow) is ignored. If two intervals miss each
+# `found` has the functionals `rows` only. A NaN bound (overflow) is ignored. If two intervals miss each
 # other by rounding, the result is the gap between them. If they are further apart, it contains both, with a warning.
-narrow <- function(inside, found, rows = NULL) {
+narrow <- function(inside, found, rows = seq_along(inside$mean_lower)) {
   if (is.null(found$mean_lower)) {
     of_sd <- if (!is.null(found$var_lower)) list(sd_lower = sqrt(found$var_lower), sd_upper = sqrt(found$var_upper))
     found <- c(list(mean_lower = found$mean - found$mean_error, mean_upper = found$mean + found$mean_error), of_sd)
   }
   apart <- FALSE
-  meet <- function(lower, upper, least) {
-    own <- inside[c(lower, upper)]
-    if (!is.null(rows)) own <- lapply(own, `[`, rows)
+  for (ends in list(c("mean_lower", "mean_upper"), c("sd_lower", "sd_upper"))) {
+    own <- lapply(inside[ends], `[`, rows)
     new <- Map(function(v, unknown) if (is.null(v)) unknown else replace(v, is.nan(v), unknown),
-               list(found[[lower]], found[[upper]]), c(least, Inf))
+               found[ends], unknown_intervals(1L)[ends])
     low <- pmax(own[[1L]], new[[1L]])
     high <- pmin(own[[2L]], new[[2L]])
     far <- low > high & low - high > 1e-9 * pmax(abs(low), abs(high))
-    if (any(far)) {
-      apart <<- TRUE
-      low[far] <- pmin(own[[1L]], new[[1L]])[far]
-      high[far] <- pmax(own[[2L]], new[[2L]])[far]
-    }
-    stats::setNames(list(pmin(low, high), pmax(low, high)), c(lower, upper))
+    apart <- apart || any(far)
+    low[far] <- pmin(own[[1L]], new[[1L]])[far]
+    high[far] <- pmax(own[[2L]], new[[2L]])[far]
+    inside[[ends[1L]]][rows] <- pmin(low, high)
+    inside[[ends[2L]]][rows] <- pmax(low, high)
   }
-  out <- c(meet("mean_lower", "mean_upper", -Inf), meet("sd_lower", "sd_upper", 0))
   if (apart) {
     warn_convergence(paste("Two certified intervals of the same number do not overlap, because rounding errors are",
                            "larger than assumed. The result contains both. A larger `noise` or `jitter` helps."))
   }
-  if (is.null(rows)) return(out)
-  for (end in names(out)) inside[[end]][rows] <- out[[end]]
   inside
 }
 
@@ -258,6 +253,12 @@ intersect_brackets <- function(a, b) c(lower = max(a[["lower"]], b[["lower"]]), 
 features_with_effects <- function(b, factors, x) {
   x <- numbered(x, factors$groupings)
   c(native_effect_predict(factors, b$z, b$smooth, x, TRUE, b$fit$control), list(x = x))
+}
+
+# Returns the matrices a b' of the rows a of A and b of B, each as a row of the result.
+outer_by_row <- function(A, B = A) {
+  q <- seq_len(ncol(A))
+  A[, rep(q, length(q)), drop = FALSE] * B[, rep(q, each = length(q)), drop = FALSE]
 }
 
 # effect_forms() adds up blocks of this many rows.
@@ -288,8 +289,7 @@ effect_forms <- function(b, factors, weights, diagonal = NULL) {
     o <- t(at$own) * weights[rows]
     all <- all + share[[1L]] * (f %*% tcrossprod(E, f))
     Eo <- (E * outer(l, l, "==")) %*% o
-    pairs <- o[, rep(seq_len(d), d), drop = FALSE] * Eo[, rep(seq_len(d), each = d), drop = FALSE]
-    each <- rowsum(share[[2L]] * pairs, l)
+    each <- rowsum(share[[2L]] * outer_by_row(o, Eo), l)
     there <- as.integer(rownames(each))
     own[there, ] <- own[there, ] + each
     root <- sqrt(weights[rows])
@@ -304,15 +304,13 @@ effect_forms <- function(b, factors, weights, diagonal = NULL) {
 # (`features`) and o (`own`) for x and its level l; the result `forms` of effect_forms() has P (`all`), P_l (in `own`).
 effect_root <- function(b, factors, forms, at) {
   g <- factors$groupings[[1L]]
-  d <- nrow(g$root)
   level <- at$x[, g$column]
   own <- forms$own[ifelse(level >= 1 & level <= g$levels, level, 1), , drop = FALSE]
   o <- t(at$own)
-  pairs <- o[, rep(seq_len(d), d), drop = FALSE] * o[, rep(seq_len(d), each = d), drop = FALSE]
-  by_level <- rowSums(own * pairs)
+  by_level <- rowSums(own * outer_by_row(o))
   by_all <- colSums(at$features * (forms$all %*% at$features))
   rounding <- 1e3 * b$growth
-  sqrt(pmax(by_all, 0) + rounding * sqrt(sum(forms$all^2)) * colSums(at$features^2)) +
+  sqrt(pmax(by_all, 0) + rounding * norm2(forms$all) * colSums(at$features^2)) +
     sqrt(pmax(by_level, 0) + rounding * rowSums(abs(own)) * rowSums(o^2))
 }
 

@@ -274,7 +274,6 @@ iterate_to <- function(reference, data, fun, goal, maxit, left = function() Inf,
   iterations <- 0L
   from <- correction <- correction_for(reference, data)
   ended <- function(why) list(inside = inside, iterations = iterations, why = why, correction = correction)
-  if (!fun$n) return(ended("no rows"))
   inside <- narrow(inside, certify_posterior(reference, fun))
   own <- largest_error(inside)
   if (own <= goal) return(ended("`maxit`"))
@@ -296,7 +295,7 @@ iterate_to <- function(reference, data, fun, goal, maxit, left = function() Inf,
   repeat {
     tried <- stop_by({
       ratio <- function(s) min(times * sqrt(s$c), wide * s$w_E, na.rm = TRUE) / aim
-      one <- exact_mean(reference, data, function(near) ratio, list(passes = maxit - iterations, left = left), from,
+      one <- exact_mean(reference, data, ratio, list(passes = maxit - iterations, left = left), from,
                         made$value$precondition, sharp = TRUE, keep = keep)
       found <- if (!is.null(one)) narrow(unknown_intervals(fun$n), corrected_mean(reference, one, data, fun))
       for (part in kriged[!is.null(one)]) {
@@ -322,5 +321,5 @@ iterate_to <- function(reference, data, fun, goal, maxit, left = function() Inf,
     from$residual <- NULL
     renewed <- TRUE
   }
-  ended(if (!is.null(correction$stopped)) correction$stopped else if (stalled) rounding_stops else "`maxit`")
+  ended(correction$stopped %||% if (stalled) rounding_stops else "`maxit`")
 }

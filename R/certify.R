@@ -237,7 +237,7 @@ posterior_certificate.mixture <- function(p, fun, effort, reference, m2 = NULL, 
 # Returns a data frame of the mixture's weights with bounds, and of bounds `least` and `most` on unnormalised weights. A
 # normalised weight is smallest if its unnormalised weight is `least` and all others are `most`.
 weights_between <- function(points, evidence) {
-  end <- function(side) if (is.null(points$gain)) vapply(evidence, `[[`, 0, side) + points$apart else points$gain
+  end <- function(side) points$gain %||% (vapply(evidence, `[[`, 0, side) + points$apart)
   ends <- cbind(lower = end("lower"), upper = end("upper"))
   g <- pmax(exp(ends - max(ends)), 1e-300) # positive even if exp() underflows
   share <- function(own, others) own / (own + sum(others) - others)

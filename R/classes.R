@@ -95,7 +95,7 @@ class_bounds <- function(fit, data, at = mode_again(fit, data)) {
   }, 0)), sum(sqrt(rowSums(b$g^2) * b$left)))
   size <- sqrt(b$prior * sum(at$beta^2)) # bounds |f| at the rows; `off` bounds its rounding errors
   off <- b$slack * sqrt(b$most * b$prior) * weights_norm(at) + 4 * .Machine$double.eps * (1 + size)
-  b$r <- sqrt(sum(at$residual^2)) +
+  b$r <- norm2(at$residual) +
     sum(sqrt(b$prior) * (b$growth * rowSums(abs(b$g)) + b$trace * (b$growth * (1 + size) + off)))
   b$gamma <- sqrt(b$g_E^2 + b$r^2)
   # From the fit's mode to the exact GP's, f_k minus the mean over classes moves by at most column k of e [n, K].
@@ -173,24 +173,18 @@ weights_of_class_range <- function(b, e) {
 # vector. `left` is the residual prior variance, `prior` the prior variance.
 distance_of_contrasts <- function(b, S, left, prior, gamma) {
   size <- rowSums(gamma^2)
-  v <- (1 + b$growth) * pmax(S %*% t(squares_of(gamma)), 0)
+  v <- (1 + b$growth) * pmax(S %*% t(outer_by_row(gamma)), 0)
   E <- sqrt(left %o% size)
   top <- sqrt(pmin(v + (E + sqrt(b$between$lam * v))^2, prior %o% size))
   first <- pmin(E + sqrt(b$between$lam_top * v), top) * b$g_E + top * b$r
   (1 + b$growth) * pmin(first, sqrt(prior %o% size) * b$gamma)
 }
 
-# Returns the matrices c c' of the rows c of C, each as a row of the result.
-squares_of <- function(C) {
-  q <- seq_len(ncol(C))
-  C[, rep(q, length(q)), drop = FALSE] * C[, rep(q, each = length(q)), drop = FALSE]
-}
-
 # Returns list(lower, upper), bounds on the exact GP's variances of contrasts, the differences of two classes' f. The
 # arguments may also be sums of such variances over pairs of classes, which are then bounded. `lo` and `hi` are the
 # variances on inducing points with the smallest (b$lo) and largest row weights (b$hi). `prior` is the prior variance,
 # E the residual prior variance, and `room` bounds rounding errors.
-variance_range <- function(b, lo, hi, E, prior, room) {
+variance_range <- function(b, lo, hi, E, prior, room = b$slack * b$most) {
   lo <- (1 + b$growth) * pmax(lo, 0)
   hi <- (1 + b$growth) * pmax(hi, 0)
   points <- pmax(hi * (1 - 1e3 * b$growth) - room, 0)
@@ -214,9 +208,9 @@ pair_certificate <- function(b, x) {
   own <- at(b$at)
   left <- own$left + b$slack * prior
   e <- distance_of_contrasts(b, S$between$S, left, prior, gamma)
-  squares <- t(squares_of(gamma))
+  squares <- t(outer_by_row(gamma))
   size <- rowSums(gamma^2)
-  v <- variance_range(b, S$lo$S %*% squares, S$hi$S %*% squares, left %o% size, prior %o% size, b$slack * b$most)
+  v <- variance_range(b, S$lo$S %*% squares, S$hi$S %*% squares, left %o% size, prior %o% size)
   sd_upper <- sqrt(v$upper) * (1 + b$growth)
   sd_lower <- sqrt(pmin(v$lower, v$upper)) * (1 - b$growth)
   shift <- unname(b$fit$center)
@@ -233,8 +227,8 @@ pair_certificate <- function(b, x) {
   odds_sd <- vapply(seq_len(b$K), function(k) {
     c <- log_odds_of_class(odds$mean, k)$slope %*% C
     size <- rowSums(c^2)
-    v <- variance_range(b, rowSums(S$lo$S * squares_of(c)), rowSums(S$hi$S * squares_of(c)), left * size, prior * size,
-                        b$slack * b$most)
+    square <- outer_by_row(c)
+    v <- variance_range(b, rowSums(S$lo$S * square), rowSums(S$hi$S * square), left * size, prior * size)
     others <- colSums(pairs == k) == 0
     sqrt(v$upper) * (1 + b$growth) + if (any(others)) tanh(most(e, others) / 4) * most(sd_upper, others) else 0
   }, prior)
@@ -374,7 +368,7 @@ bracket_of_classes <- function(fit) {
   b[c("W_lower", "W_upper")] <- lapply(b[c("lo", "hi")], function(post) post$times * b$trace)
   evidence_ends(b, psi, sum(rowSums(b$g^2 / pmax(b$P, 1e-300)) / (b$lo$times * b$w)),
                 1 + sum(b$lo$C^2) - nrow(b$lo$C), logdet(b$lo$C), logdet(b$hi$C) + 2 * b$hi$penalty,
-                abs(psi) + nrow(b$P), sum(abs(b$g)) * (b$slack * b$most) * (1 + sqrt(sum(at$beta^2))))
+                abs(psi) + nrow(b$P), sum(abs(b$g)) * (b$slack * b$most) * (1 + norm2(at$beta)))
 }
 
 # Returns c(lower, upper), bounds on Laplace's log marginal likelihood of the exact GP. `psi` is minus log(likelihood

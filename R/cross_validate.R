@@ -247,7 +247,7 @@ conformal_band <- function(fit, rows, p, level) {
   } else if (is_exact(fit) || few) {
     ends_by_row(fit, rows$x, total, loo, used, k)
   } else {
-    sort(score[used], partial = k)[k] * sqrt(total) * matrix(1, length(total), 2L)
+    matrix(sort(score[used], partial = k)[k] * sqrt(total), length(total), 2L)
   }
   mean <- p$mean[rows$index] + rows$offset
   list(lwr = mean - half[rows$index, 1L], upr = mean + half[rows$index, 2L])

@@ -60,7 +60,7 @@ own_bracket <- function(fit, factor = 1) {
     found <- intersect_brackets(found, better)
   }
   room <- response_room(fit, response_norm(fit) / sqrt(fit$noise))
-  stats::setNames(found + c(-room, room), c("lower", "upper"))
+  found + c(-room, room)
 }
 
 # Bounds the error of the log marginal likelihood that comes from rounding of the responses. Let A =
@@ -105,9 +105,9 @@ exact_bracket <- function(fit, factor) {
     x <- N * spectral
     if (isTRUE(x < 0.5)) N * frobenius + x^2 / (2 * (1 - x)) else Inf
   }
-  of_det <- bound(sqrt(sum((d / v)^2)), max(d / v))
+  of_det <- bound(norm2(d / v), max(d / v))
   if (of_det > 0.01) {
-    inverse <- sqrt(sum((chol2inv(t(f$L)) * outer(sqrt(d), sqrt(d)))^2))
+    inverse <- norm2(chol2inv(t(f$L)) * outer(sqrt(d), sqrt(d)))
     inverse <- if (isTRUE(N * inverse < 1 / 3)) inverse / (1 - N * inverse) else Inf
     of_det <- min(of_det, bound(inverse, inverse))
   }
@@ -127,9 +127,8 @@ exact_bracket <- function(fit, factor) {
   change <- if (factor != 1) attr(fit$learned, "below") else 0
   room <- (factor * moved + 2 * rounding_growth(1, fit$nobs) * factor * size) / 2 +
     factor * response_room(fit, sqrt(total))
-  out <- fit$evidence + change + c(logdet - det[2L], logdet - det[1L]) / 2 + c(-room, room)
-  if (anyNA(out)) out <- c(-Inf, Inf) # numbers overflowed
-  stats::setNames(out, c("lower", "upper"))
+  out <- fit$evidence + change + c(logdet - det[2L], logdet - det[1L]) / 2 + c(lower = -room, upper = room)
+  if (anyNA(out)) c(lower = -Inf, upper = Inf) else out # numbers overflowed
 }
 
 # Bounds the log marginal likelihood log Z = -(log det(K + s2 I) + y'w + N log 2 pi) / 2, w = (K + s2 I)^{-1} y, by a
@@ -151,7 +150,7 @@ evidence_bracket <- function(post, data) {
 
   logs <- log(diag(p$C))
   logdet <- 2 * sum(logs) - m * log(noise)
-  G_norm <- sqrt(sum(p$G^2))
+  G_norm <- norm2(p$G)
   delta <- 2 * growth * (G_norm + noise)
   inner <- delta * sum(forwardsolve(p$C, diag(m))^2)
   slopes <- 2 * sqrt(norms$slack * p$k_sum * norms$t) + norms$slack * p$k_sum
@@ -211,8 +210,7 @@ true_bracket <- function(fit) {
   if (is.finite(own) && length(own_shift) && any(own_shift != 0)) {
     own <- bracket_of_normal(problems$laplace, v, own_shift)[["lower"]]
   }
-  ends <- c(lower = max(each$laplace[["lower"]], each$vi[["lower"]]),
-            upper = min(each$laplace[["upper"]], each$vi[["upper"]]))
+  ends <- intersect_brackets(each$laplace, each$vi)
   structure(ends, within = min(1, sqrt(max(ends[["upper"]] - own, 0) / 2)), class = "pfdtc_true_evidence")
 }
 
@@ -245,7 +243,7 @@ bracket_of_normal <- function(b, v, moved = 0 * b$at$beta) {
     ifelse(weight > 0, weight * (l(at$f + t)[1L, ] - top - at$g * t + W * t^2 / 2), 0)
   }, mean - 9 * sqrt(C), mean + 9 * sqrt(C))
   room <- b$growth * (abs(psi) + sum(abs(top)) + abs(constant) + length(W) + 2 * sum(abs(log(diag(R))))) +
-    sum(abs(at$g) + W * sqrt(C)) * b$slack * b$most * (1 + sqrt(sum(at$beta^2)))
+    sum(abs(at$g) + W * sqrt(C)) * b$slack * b$most * (1 + norm2(at$beta))
   c(lower = constant - psi + sum(step^2) / 2 - sum(log(diag(R))) - sum(W * at$left) / 2 + sum(lower$value) -
       sum(lower$error) - sum((R %*% moved)^2) / 2 - room,
     upper = laplace_bracket(b, psi)[["upper"]] + room + upper_terms(b, v, l, top))

@@ -208,12 +208,12 @@ held_gains <- function(data, tried, plan, rival = rivals$points, sizes = trial_r
   density <- function(model, p) {
     stats::dnorm(at$y, p$mean, sqrt(pmax(p$var, 0) + model$noise / (at$weights %||% 1)), log = TRUE)
   }
-  alone <- function(one) density(one$learned$model, rival(one, some, at$x, plan$run))
-  with_near <- function(one) {
-    model <- one$learned$model
-    density(model, predict_near(one$start$z, model, some, around, at$x, plan$posterior$neighbours, plan$run))
-  }
-  null_if_failed(vapply(tried, alone, at$y) - with_near(tried[[1L]]))
+  null_if_failed({
+    by_rival <- vapply(tried, function(one) density(one$learned$model, rival(one, some, at$x, plan$run)), at$y)
+    model <- tried[[1L]]$learned$model
+    near <- predict_near(tried[[1L]]$start$z, model, some, around, at$x, plan$posterior$neighbours, plan$run)
+    by_rival - density(model, near)
+  })
 }
 
 # ---- non-Gaussian likelihoods with neighbours -----------------------------------------------------------------------

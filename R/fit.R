@@ -145,14 +145,14 @@ working_points <- function(data, learned, s, state) {
 construct_laplace <- function(data, learned, z, plan, state, near = NULL, start = NULL) {
   likelihood <- replace(plan$learn$likelihood, "theta", list(learned$theta))
   sites <- engine_sites(likelihood, data$sites, learned$center)
-  if (response_of(plan$learn)$kind == "labels") check_size_of_classes(functions_of_f(likelihood), nrow(z), nrow(data$x))
+  labels <- response_of(plan$learn)$kind == "labels"
+  if (labels) check_size_of_classes(functions_of_f(likelihood), nrow(z), nrow(data$x))
   parts <- laplace_parts(data, sites, learned, z, plan$run, state, start, function(f) {
     neighbours <- plan$posterior$neighbours
     if (!is.null(near) || neighbours == 0L) return(near)
     run_stage(state, "near", near_laplace(data, z, f, sites, learned$model, neighbours, plan$run), otherwise = NULL)
   })
-  learned$model$center <- if (response_of(plan$learn)$kind == "labels")
-    stats::setNames(learned$center, likelihood$levels) else learned$center
+  learned$model$center <- if (labels) stats::setNames(learned$center, likelihood$levels) else learned$center
   new_fit(data, learned, plan, state, c(parts, list(m_asked = if (is.null(plan$again$m)) nrow(z) else plan$posterior$m,
     inducing_method = plan$posterior$inducing_method, aux = if (plan$posterior$move) plan$posterior$aux,
     trial = plan$posterior$trial, likelihood = likelihood, theta = learned$theta)))

@@ -138,8 +138,8 @@ partial_dependence <- function(fit, variable, newdata, at = NULL, weights = NULL
   refuse_if(!good || !nrow(rows), "newdata", describe(newdata), "a data frame with rows")
   check_given("variable", sprintf("Give %s.", list_quoted(names(rows), "\"", last = "or")))
   if (is.numeric(variable) && length(variable) == 1L && is.null(fit$terms)) variable <- names(rows)[variable]
-  refuse_if(!is.character(variable) || length(variable) != 1L || !variable %in% names(rows), "variable",
-            describe(variable), list_quoted(names(rows), "\"", last = "or"))
+  refuse_if(!is_one_of(variable, names(rows)), "variable", describe(variable),
+            list_quoted(names(rows), "\"", last = "or"))
   v <- rows[[variable]]
   if (is.null(at)) at <- if (is.factor(v)) factor(levels(v), levels(v), ordered = is.ordered(v)) else
     if (!is.numeric(v) && !is_time(v) || length(unique(v)) <= values) sort(unique(v)) else

@@ -63,7 +63,7 @@ slopes_at <- function(kernel, x, column) {
   slope <- if (k) warp_at(warp, k, x[, column])$slope else rep(1, nrow(x)) # derivative of the warped input
   cross <- function(u, i) {
     K <- native(ffi_kernel_slopes, engine_model(kernel = kernel), u, x[i, , drop = FALSE], as.integer(column))
-    if (is.null(warp)) K else K * rep(slope[i], each = nrow(K))
+    K * rep(slope[i], each = nrow(K))
   }
   new_functionals("slopes", cross, slope^2 * variance$prior, slope^2 * variance$size, x, seq_len(nrow(x)),
                   function(kernel) slopes_at(kernel, x, column))

@@ -234,9 +234,8 @@ loo_shares <- function(fit) {
 # If the data are a table of counts of classes, returns a number for each row, equal for rows with equal inputs; else
 # NULL. If a row of such a table were left out alone, all cases of one class at its inputs would be missing.
 rows_of_table <- function(fit, data) {
-  response <- response_of(fit)
   w <- weights_given(data)
-  if (any(w > 1) && all(w == round(w)) && response$kind %in% c("labels", "ordered")) equal_rows(data$x)
+  if (any(w > 1) && all(w == round(w)) && response_of(fit)$kind %in% c("labels", "ordered")) equal_rows(data$x)
 }
 
 # Scores responses y = list(y, size) under predictions with f ~ N(f$mean, f$var). A Gaussian likelihood has the noise

@@ -158,11 +158,11 @@ decide_posterior <- function(facts, asked, look) {
 # Plans the posterior for non-Gaussian likelihoods.
 decide_working <- function(facts, asked, look) {
   n <- facts$n
-  near <- if (is.null(asked$neighbours)) 0L else min(asked$neighbours, n)
+  near <- min(asked$neighbours %||% 0L, n)
   move <- !is.null(asked[["aux"]])
   few <- move || near > 0L || !is.null(asked$tol)
   functions <- functions_of_f(asked$likelihood)
-  m <- if (!is.null(asked[["m"]])) asked$m else if (n <= dense_rows && !few) n else min(laplace_sizes$most, n)
+  m <- asked[["m"]] %||% if (n <= dense_rows && !few) n else min(laplace_sizes$most, n)
   if (is.null(asked[["m"]]) && functions > 1L) m <- min(m, max(class_points[["least"]],
                                                              class_points[["most"]] %/% functions))
   # A mode on m inducing points takes about 8 n (m functions)^2 / 1e10 seconds, as in check_size_of_classes(). This may

@@ -111,9 +111,8 @@ squared_moves.exact <- function(p) {
 covariance_with_rows.exact <- function(p, fun) {
   L <- cholesky_of(p)
   cov <- rows_noise(p) * solve_t(L, features_of(fun, p$x, L))
-  if (is.null(p$chosen)) return(cov)
   all <- matrix(0, nrow(p$rows$x), fun$n)
-  all[p$chosen, ] <- cov
+  all[p$chosen %||% seq_len(nrow(cov)), ] <- cov
   all
 }
 
@@ -169,12 +168,12 @@ dense_draws <- 2000L
 
 # Returns an nrow(x) x n matrix of n joint draws of f at the rows of x.
 posterior_draws <- function(p, x, n) {
-  by_paths <- nrow(x) > dense_draws && is.null(p$fit$likelihood) && !inherits(p, "grouped_near") &&
+  rows <- nrow(x)
+  by_paths <- rows > dense_draws && is.null(p$fit$likelihood) && !inherits(p, "grouped_near") &&
     (!inherits(p, "exact") || !is.null(p$rows))
   if (by_paths) return(posterior_paths(p, x, n, function(rows, n) matrix(stats::rnorm(rows * n), rows)))
-  check_memory(16 * as.double(nrow(x))^2, sprintf("draws at %d rows", nrow(x)))
+  check_memory(16 * as.double(rows)^2, sprintf("draws at %d rows", rows))
   at <- posterior_values(p, x, joint = TRUE)
-  rows <- nrow(x)
   if (!rows) return(matrix(0, 0L, n))
   # Factorise the covariance, which may be singular, with pivoting. Rows of R beyond the rank are rounding errors.
   R <- suppressWarnings(chol(at$cov, pivot = TRUE))

@@ -71,7 +71,7 @@ rounding_of_f <- function(at, slack, sites) {
 }
 
 # Returns |alpha|, where the mode is f(x) = k(x, Z) alpha for inducing points Z.
-weights_norm <- function(at) sqrt(sum(solve_t(at$L, at$beta)^2))
+weights_norm <- function(at) norm2(solve_t(at$L, at$beta))
 
 # ---- Laplace's approximation with neighbours ------------------------------------------------------------------------
 #

@@ -262,7 +262,7 @@ training_data <- function(fit, argument = "newdata") {
 
 # Returns inputs that show the range of every input: those of the data, or if these are not kept, three rows of minimum,
 # median and maximum. If the fit lacks both, returns its inducing points.
-slice_rows <- function(fit) if (!is.null(fit$data)) fit$data$x else fit$frame$outline %||% fit_points(fit)
+slice_rows <- function(fit) fit$data$x %||% fit$frame$outline %||% fit_points(fit)
 
 fit_points <- function(fit) fit$inducing %||% fit$x
 
@@ -305,6 +305,8 @@ allowing_for <- function(b, ...) {
   more <- max(1, kernel_value_error(b$model$kernel, ...) / unit)
   replace(b, c("growth", "slack", "unit"), list(more * b$growth, more * b$slack, more * unit))
 }
+
+norm2 <- function(v) sqrt(sum(v^2))
 
 logdet <- function(C) 2 * sum(log(diag(C)))
 

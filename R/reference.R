@@ -41,8 +41,7 @@ reference <- function(fit, m2 = NULL, max_seconds = 10, data = NULL) {
   refuse_classes(fit)
   if (!response_of(fit)$conjugate) return(with_fixed_seed(laplace_reference(fit, fit$data, m2)))
   tell <- stage_line("reference", fit$control$progress)
-  most <- if (is.null(data)) fit$data$n else fit$nobs
-  m2 <- if (is.null(m2)) 4L * points_of_fit(fit) else check_count(m2, "m2", max = most)
+  m2 <- if (is.null(m2)) 4L * points_of_fit(fit) else check_count(m2, "m2", max = fit$nobs)
   call <- sys.call()
   if (!is.null(data)) return(with_fixed_seed(kind = "Wichmann-Hill", reference_of_source(
     fit, source_of_fit(fit, data), m2, call, tell)))
@@ -64,10 +63,10 @@ reference_on <- function(fit, data, z, call, tell = function(stage) NULL, max_se
   out
 }
 
-# Returns the argument `goal` of exact_mean(), or NULL if the goal is met already or bounds are infinite. The goal is
+# Returns the argument `ratio` of exact_mean(), or NULL if the goal is met already or bounds are infinite. The goal is
 # met if, at 200 rows, the median error bound is at most `share` times the median distance between the means of fit and
-# reference. With a preconditioner by neighbours (`near`), a second condition suffices too: at 32 of the rows, the
-# median error bound of the kriging mean is at most 1/10 of the median distance between this mean and the fit's.
+# reference. With a preconditioner by neighbours, a second condition suffices too: at 32 of the rows, the median error
+# bound of the kriging mean is at most 1/10 of the median distance between this mean and the fit's.
 share_of_distance <- function(reference, data, fit, share) {
   n <- nrow(data$x)
   x <- data$x[sort(sample.int(n, min(200L, n))), , drop = FALSE]
@@ -76,19 +75,17 @@ share_of_distance <- function(reference, data, fit, share) {
   r <- certify_posterior(reference, values_at(model$kernel, x))
   ratio <- share * stats::median(abs(mean - r$mean)) / stats::median(r$mean_error)
   if (!is.finite(ratio) || ratio >= 1 || !is.finite(stats::median(r$mean_error))) return(NULL)
-  function(near) {
-    own <- function(s) s$w_E / (ratio * reference$norms$w_E)
-    if (!near || kriging_rows() < 1) return(own)
-    few <- round(seq(1, nrow(x), length.out = min(32L, nrow(x))))
-    found <- krige(reference, data, values_at(model$kernel, x[few, , drop = FALSE]), 64L, group = 1)
-    few <- few[found$order]
-    half <- stats::median(sqrt(kriged_h2(found)))
-    root <- root_weights(data)
-    function(s) {
-      centre <- native_kernel_cross_matvec(model$kernel, data$x, root * s$v, x[few, , drop = FALSE],
-                                           reference$control) + kriged_sums(found, s$r)
-      min(own(s), 10 * half * sqrt(s$c) / stats::median(abs(centre - mean[few] / reference$scale)), na.rm = TRUE)
-    }
+  own <- function(s) s$w_E / (ratio * reference$norms$w_E)
+  if (!precondition_by_near_rows(reference, data) || kriging_rows() < 1) return(own)
+  few <- evenly(nrow(x), 32L)
+  found <- krige(reference, data, values_at(model$kernel, x[few, , drop = FALSE]), 64L, group = 1)
+  few <- few[found$order]
+  half <- stats::median(sqrt(kriged_h2(found)))
+  root <- root_weights(data)
+  function(s) {
+    centre <- native_kernel_cross_matvec(model$kernel, data$x, root * s$v, x[few, , drop = FALSE],
+                                         reference$control) + kriged_sums(found, s$r)
+    min(own(s), 10 * half * sqrt(s$c) / stats::median(abs(centre - mean[few] / reference$scale)), na.rm = TRUE)
   }
 }
 
@@ -233,8 +230,8 @@ kriged_interval <- function(found, reference, correction, data, sd_lower = 0) {
   model <- model_of(reference)
   fun <- found$fun
   at <- found$order
-  out <- list(mean_lower = rep(-Inf, fun$n), mean_upper = rep(Inf, fun$n),
-              sd_lower = in_units(model, sqrt(found$var_lower)), sd_upper = in_units(model, sqrt(found$var_upper)))
+  out <- unknown_intervals(fun$n)
+  out[c("sd_lower", "sd_upper")] <- lapply(found[c("var_lower", "var_upper")], function(v) in_units(model, sqrt(v)))
   r <- correction$residual
   if (!is.null(r)) {
     eps <- .Machine$double.eps

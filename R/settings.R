@@ -1,45 +1,45 @@
 # Defines the settings of the functions that fit, in a table of their arguments, and checks them.
 
 # Each argument of the functions that fit has a row, except x, y, weights, offset, family, approx, like and workers,
-# which other functions check. A new setting also needs a line of help. check(value, method) returns the checked value
-# of a call of the function `method`. It is not called for NULL unless `null` is FALSE.
-settings <- local({
-  setting <- function(check = function(value, method) value, null = TRUE) list(check = check, null = null)
-  list(
-    m = setting(function(value, method) check_count(value, "m")),
-    tol = setting(function(value, method) {
-      check_number(value, "tol", "a number between 0 and 1", function(x) !is.logical(x) && x > 0 && x < 1)
-    }),
-    kernel = setting(function(value, method) check_kernel(value)),
-    noise = setting(function(value, method) { # NULL: the noise is learned
-      if (identical(value, "auto")) return(NULL)
-      if (inherits(value, "formula")) return(value)
-      check_number(value, "noise", "a variance (0 interpolates), a formula such as ~ x, or NULL to learn it",
-                   function(x) !is.logical(x) && is.finite(x) && x >= 0)
-    }),
-    hyper = setting(null = FALSE, function(value, method) {
-      check_choice(value, c("evidence", "pilot", if (gp_families[[method]]$joint) "joint", "fixed"), "hyper")
-    }),
-    aux = setting(function(value, method) check_aux(value)),
-    neighbours = setting(function(value, method) check_count(value, "neighbours", min = 0)),
-    mean = setting(),
-    plain = setting(null = FALSE, function(value, method) check_flag(value, "plain")),
-    transform = setting(null = FALSE, function(value, method) {
-      if (is.null(value)) return("none")
-      given <- inherits(value, "pfdtc_transform") || identical(value, "plain") # "plain" also means constant noise
-      if (given) value else check_choice(value, c("auto", "none", transforms), "transform")
-    }),
-    inducing = setting(function(value, method) {
-      if (is.character(value)) return(check_choice(value, point_methods, "inducing"))
-      if (!inherits(value, "gp_fit")) return(check_matrix(value, "inducing"))
-      fit <- check_any_fit(value, "inducing")
-      if (!is.null(fit$inducing)) return(if (response_of(fit)$conjugate) fit else fit$inducing)
-      abort_input("inducing", sprintf("is a fit by %s(), which has no inducing points", fit$method))
-    }),
-    center = setting(), scale = setting(),
-    control = setting(null = FALSE, function(value, method) check_control(value)),
-    keep_data = setting(null = FALSE, function(value, method) check_flag(value, "keep_data")))
-})
+# which other functions check. A new setting also needs a line of help. An entry is a function of the value and of the
+# name of the function that fits, and returns the checked value. It is not called for NULL unless in `never_null`.
+settings <- list(
+  m = function(value, method) check_count(value, "m"),
+  tol = function(value, method) {
+    check_number(value, "tol", "a number between 0 and 1", function(x) !is.logical(x) && x > 0 && x < 1)
+  },
+  kernel = function(value, method) check_kernel(value),
+  noise = function(value, method) { # NULL: the noise is learned
+    if (identical(value, "auto")) return(NULL)
+    if (inherits(value, "formula")) return(value)
+    check_number(value, "noise", "a variance (0 interpolates), a formula such as ~ x, or NULL to learn it",
+                 function(x) !is.logical(x) && is.finite(x) && x >= 0)
+  },
+  hyper = function(value, method) {
+    check_choice(value, c("evidence", "pilot", if (gp_families[[method]]$joint) "joint", "fixed"), "hyper")
+  },
+  aux = function(value, method) check_aux(value),
+  neighbours = function(value, method) check_count(value, "neighbours", min = 0),
+  mean = function(value, method) value,
+  plain = function(value, method) check_flag(value, "plain"),
+  transform = function(value, method) {
+    if (is.null(value)) return("none")
+    given <- inherits(value, "pfdtc_transform") || identical(value, "plain") # "plain" also means constant noise
+    if (given) value else check_choice(value, c("auto", "none", transforms), "transform")
+  },
+  inducing = function(value, method) {
+    if (is.character(value)) return(check_choice(value, point_methods, "inducing"))
+    if (!inherits(value, "gp_fit")) return(check_matrix(value, "inducing"))
+    fit <- check_any_fit(value, "inducing")
+    if (!is.null(fit$inducing)) return(if (response_of(fit)$conjugate) fit else fit$inducing)
+    abort_input("inducing", sprintf("is a fit by %s(), which has no inducing points", fit$method))
+  },
+  center = function(value, method) value, scale = function(value, method) value,
+  control = function(value, method) check_control(value),
+  keep_data = function(value, method) check_flag(value, "keep_data"))
+
+# A value NULL of these settings is checked too. For the other settings NULL means the default.
+never_null <- c("hyper", "plain", "transform", "control", "keep_data")
 
 # Checks the arguments as far as possible without data. Returns them with the method, the call and the likelihood.
 check_settings <- function(method, call, args) {
@@ -47,8 +47,7 @@ check_settings <- function(method, call, args) {
   more <- c("keep_sample", "like_columns", "noise_trend", "noise_tail", "began")
   args <- args[intersect(names(args), c(names(settings), more))]
   for (name in intersect(names(settings), names(args))) {
-    setting <- settings[[name]]
-    if (!is.null(args[[name]]) || !setting$null) args[name] <- list(setting$check(args[[name]], method))
+    if (!is.null(args[[name]]) || name %in% never_null) args[name] <- list(settings[[name]](args[[name]], method))
   }
   refuse_if(isTRUE(args$neighbours > 0L) && !args$keep_data && !isTRUE(args$keep_sample), "keep_data", "FALSE",
             "TRUE if `neighbours` is above 0", hint = "Predictions by nearest neighbours read the rows.")
@@ -83,7 +82,7 @@ model_asked <- function(args) {
   args
 }
 
-is_fixed <- function(hyper) is.character(hyper) && length(hyper) == 1L && hyper %in% substring("fixed", 1L, 1:5)
+is_fixed <- function(hyper) is_one_of(hyper, substring("fixed", 1L, 1:5))
 
 # Returns the settings `asked`, completed by the data. The kernel gets its inputs, inducing points are checked against
 # the columns of x, and kernel and noise get the unit of data$y (centred and scaled). `free` has the names of

@@ -284,7 +284,7 @@ test_that("responses that cancel where equal rows are merged leave their roundin
 })
 
 test_that("ends of disjoint intervals are exchanged if rounding explains them, else both are covered, with a warning", {
-  one <- function(lower, upper) list(mean_lower = lower, mean_upper = upper, sd_lower = 0, sd_upper = Inf)
+  one <- function(lower, upper) list(mean_lower = lower, mean_upper = upper, sd_lower = c(0, 0), sd_upper = c(Inf, Inf))
   expect_silent(near <- narrow(one(c(0, 0), c(1, 2)), one(c(1 + 1e-15, 1), c(3, 3))))
   expect_identical(near$mean_lower, c(1, 1))
   expect_identical(near$mean_upper, c(1 + 1e-15, 2))
