@@ -73,8 +73,10 @@ check_flag <- function(x, argument) {
   as.vector(x)
 }
 
-# Returns the element of `choices` that begins with the string x, or the first one if x is the default, `choices`.
-check_choice <- function(x, choices, argument) {
+# Returns the element of `choices` that begins with the string x, or the first one if x is the default, `choices`. If x
+# is an argument of the caller, and its default has the choices, check_choice(x) is enough, as in match.arg().
+check_choice <- function(x, choices = eval(formals(sys.function(sys.parent()))[[argument]]),
+                         argument = deparse1(substitute(x))) {
   if (identical(x, choices)) return(choices[1L])
   i <- if (is.character(x) && length(x) == 1L && !is.na(x)) pmatch(x, choices) else NA
   if (is.na(i)) abort_input(argument, describe(x), list_quoted(choices, "\"", 20L, "or"))

@@ -36,7 +36,7 @@
 compare_fits <- function(fits, exact = NULL, newdata, y = NULL, pf = NULL, certify = TRUE, ...) {
   check_fits_given(missing(fits), list(...), "compare_fits")
   check_dots_empty()
-  fits <- label_fits(fits, function(fit) fit$method)
+  fits <- label_fits(fits)
   exact <- check_exact(exact, fits, "compare_fits")
   check_given("newdata", "Give the rows to compare at.")
   pf <- check_flag(pf %||% (!is.null(exact$x) && nrow(exact$x) <= 2000), "pf") && !is.null(exact)
@@ -56,7 +56,7 @@ compare_fits <- function(fits, exact = NULL, newdata, y = NULL, pf = NULL, certi
 }
 
 # Returns the fits as a list with unique names. name(fit) returns a name for an unnamed fit.
-label_fits <- function(fits, name) {
+label_fits <- function(fits, name = function(fit) fit$method) {
   if (inherits(fits, c("gp_fit", "gp_hurdle"))) fits <- list(fits)
   refuse_if(!is.list(fits) || !length(fits), "fits", describe(fits), "a fit or a list of fits")
   for (i in seq_along(fits)) fits[[i]] <- check_any_fit(fits[[i]], sprintf("fits[[%d]]", i))
@@ -149,23 +149,17 @@ certified_errors <- function(fits, newdata, effort) {
   }, fits, references)
 }
 
-# Returns a method of AIC(). The method returns alone(object, k) for one fit, and a data frame for several fits.
-aic_method <- function(alone) {
-  function(object, ..., k = 2) {
-    if (missing(...)) return(alone(object, k))
-    call <- match.call()
-    call$k <- NULL
-    compare_criterion(list(object, ...), fit_labels(call), "AIC", function(nobs) k)
-  }
-}
-
 #' @rdname gp_fit-methods
 #' @export
-AIC.gp_fit <- aic_method(function(object, k) { # -2 log likelihood + k df
-  object <- check_any_fit(object, "object")
-  if (!has_own_likelihood(object)) return(k * object$df - 2 * largest_evidence(object))
-  stats::AIC(stats::logLik(object), k = k)
-})
+AIC.gp_fit <- function(object, ..., k = 2) {
+  if (missing(...)) {
+    mixed <- inherits(object, "gp_fit") && has_own_likelihood(check_any_fit(object, "object"))
+    return(if (mixed) stats::AIC(stats::logLik(object), k = k) else stats::extractAIC(object, k = k)[2L])
+  }
+  call <- match.call()
+  call$k <- NULL
+  compare_criterion(list(object, ...), fit_labels(call), "AIC", function(nobs) k)
+}
 
 #' @export
 BIC.gp_fit <- function(object, ...) {

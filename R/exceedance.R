@@ -45,7 +45,7 @@ exceedance <- function(fit, newdata, threshold, prob = 0.95, of = c("f", "respon
   dots <- list(...)
   known <- !isFALSE(certified) & (names(dots) %||% rep("", length(dots))) %in% of_certify
   check_dots_empty(dots[!known], c(names(formals(exceedance)), if (!isFALSE(certified)) of_certify))
-  of <- check_choice(of, c("f", "response"), "of")
+  of <- check_choice(of)
   certified <- check_flag(certified, "certified")
   prob <- check_number(prob, "prob", "a number above 0.5 and below 1", function(p) p > 0.5 && p < 1)
   draws <- check_count(draws, "draws", min = 0)
@@ -70,14 +70,16 @@ exceedance <- function(fit, newdata, threshold, prob = 0.95, of = c("f", "respon
   if (draws) out$joint <- joint_regions(fit, new, threshold, out$prob, prob, draws)
   if (!is.null(new$names)) row.names(out) <- make.unique(as.character(new$names))
   x <- fit$data$x # the figure draws at most 2,000 of these rows
+  numeric <- Filter(function(v) is.null(v$values), fit_variables(fit))
+  along <- function(x) as.data.frame(lapply(numeric, value_along, x), optional = TRUE)
   structure(out, class = c("pfdtc_exceedance", "data.frame"),
             about = list(threshold = threshold, prob = prob, of = of, certified = certified, draws = draws,
                          median = !is.null(fit$transform) || !is.null(fit$likelihood$df), claims = attr(at, "claims"),
                          ordered = response_of(fit)$kind == "ordered", laplace = !response_of(fit)$conjugate,
                          advice = if (!response_of(fit)$conjugate) unname(attr(at, "advice"))),
-            figure = list(inputs = numeric_inputs(fit, new$x[new$index, , drop = FALSE]),
-                          data = if (!is.null(x)) numeric_inputs(fit, x[evenly(nrow(x), 2000L), , drop = FALSE]),
-                          variables = fit_variables(fit)))
+            figure = list(inputs = along(new$x[new$index, , drop = FALSE]),
+                          data = if (!is.null(x)) along(x[evenly(nrow(x), 2000L), , drop = FALSE]),
+                          variables = numeric))
 }
 
 # Returns the data frame of probabilities and regions. `at` has mean and sd of f at the rows, with bounds if certified.
@@ -231,11 +233,6 @@ print.pfdtc_exceedance <- function(x, n = 6, digits = max(3L, getOption("digits"
   invisible(x)
 }
 
-numeric_inputs <- function(fit, x) {
-  numeric <- Filter(function(v) is.null(v$values), fit_variables(fit))
-  as.data.frame(lapply(numeric, value_along, x), optional = TRUE)
-}
-
 region_colours <- c(above = "#D55E00", below = "#0072B2", data = "#D9D9D9", approximation = "#F0E442")
 
 figure_of_table.pfdtc_exceedance <- function(x, log = NULL) {
@@ -282,7 +279,7 @@ exceedance_line <- function(x, inputs, data, shown, about, variable, label) {
                  col = colours[own], border = NA)
   layers <- c(if (about$certified) layer("band", at, x$prob_lower[o], y1 = x$prob_upper[o],
                                col = grDevices::adjustcolor(plot_colours["certified"], 0.4)),
-    lapply(c(about$prob, 1 - about$prob), function(p) layer("rule", NULL, p, lty = 3, col = "grey40")[[1L]]),
+    layer("rule", NULL, c(about$prob, 1 - about$prob), lty = 3, col = "grey40"),
     layer("line", at, x$prob[o], col = plot_colours["mean"], lwd = 2), strip,
     if (!is.null(data)) layer("tick", data, lwd = 0.5, col = data_colour(length(data))))
   list(args = list(xlab = names(inputs), ylab = label, xlim = range(at), ylim = c(-0.09, 1)), layers = layers,

@@ -186,7 +186,7 @@ plot_divergence_error <- function(results, divergence = c("own", "exact"), metho
 
 #' @exportS3Method ggplot2::autoplot
 autoplot.pfdtc_experiment <- function(object, figure = c("rmse", "kl", "divergence", "trace"), ...) {
-  figure <- check_choice(figure, c("rmse", "kl", "divergence", "trace"), "figure")
+  figure <- check_choice(figure)
   make <- experiment_code()[[paste0(figure, "_figure")]]
   check_dots_empty(setdiff(names(list(...)), names(formals(make))), names(formals(make))[-1L])
   ggplot_figure(make(object, ...))
@@ -198,8 +198,8 @@ plot_trace <- function(fits, against = c("evaluation", "seconds"), ..., method =
   if (is.character(fits) || (is.data.frame(fits) && all(experiment_code()$result_columns %in% names(fits)))) {
     return(draw_figure(experiment_code()$trace_figure(fits, against, method, dataset, m), list(...)))
   }
-  against <- check_choice(against, c("evaluation", "seconds"), "against")
-  fits <- label_fits(fits, function(fit) fit$method)
+  against <- check_choice(against)
+  fits <- label_fits(fits)
   trace <- do.call(rbind, unname(Map(function(fit, label) {
     t <- fit$trace[!is.na(fit$trace$objective), ] # omits failed steps
     if (NROW(t)) {

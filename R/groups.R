@@ -93,9 +93,9 @@ as.data.frame.pfdtc_ranef <- function(x, row.names = NULL, optional = FALSE, ...
     table <- x[[g]]
     cov <- attr(table, "postVar")
     if (is.array(cov)) cov <- list(cov)
-    sd <- if (length(cov)) c(do.call(cbind, lapply(cov, function(v) matrix(sqrt(t(apply(v, 3L, diag))), dim(v)[3L]))))
+    sd <- unlist(lapply(cov, function(v) sqrt(t(apply(v, 3L, diag)))), use.names = FALSE)
     data.frame(grpvar = g, term = rep(names(table), each = nrow(table)), grp = rep(row.names(table), ncol(table)),
-               condval = unlist(table, use.names = FALSE), condsd = if (is.null(sd)) NA_real_ else sd)
+               condval = unlist(table, use.names = FALSE), condsd = sd %||% NA_real_)
   }))
 }
 
@@ -120,8 +120,8 @@ correlations_in_words <- function(x, digits) {
   unlist(lapply(unclass(x), function(S) {
     R <- attr(S, "correlation")
     vapply(seq_len(nrow(R)), function(i) {
-      text <- paste(format_each(R[i, seq_len(i - 1L)], min(digits, 3L)), collapse = " ")
-      if (nzchar(text) && any(R[i, seq_len(i - 1L)] != 0)) text else NA_character_
+      earlier <- R[i, seq_len(i - 1L)]
+      if (any(earlier != 0)) paste(format_each(earlier, min(digits, 3L)), collapse = " ") else NA_character_
     }, "")
   }), use.names = FALSE)
 }

@@ -154,7 +154,8 @@ cross_validate.gp_hurdle <- function(fit, folds = 10, by = NULL, hyper = "refit"
   refuse_if(!identical(hyper[1L], "refit"), "hyper", describe(hyper), "\"refit\" for a hurdle",
             hint = "Both parts of a hurdle are fitted again in each fold.")
   zero <- fit$zero
-  d <- if (is.null(zero$na.action)) fit$data else fit$data[-zero$na.action, , drop = FALSE]
+  kept <- setdiff(seq_len(nrow(fit$data)), zero$na.action)
+  d <- fit$data[kept, , drop = FALSE]
   unknown <- if (inherits(by, "formula")) setdiff(all.vars(by), names(d))
   refuse_if(length(unknown), "by", sprintf("has %s, which is not found", list_quoted(unknown)))
   if (inherits(by, "formula")) by <- interaction(stats::model.frame(by, d, na.action = stats::na.pass), drop = TRUE)
@@ -170,7 +171,6 @@ cross_validate.gp_hurdle <- function(fit, folds = 10, by = NULL, hyper = "refit"
   given <- lapply(call[of_rows], eval, fit$data, home)
   wrong <- of_rows[lengths(given) != nrow(fit$data)][1L]
   refuse_if(!is.na(wrong), wrong, "has a value for each row before `subset`", hint = "Make it a column of `data`.")
-  kept <- setdiff(seq_len(nrow(fit$data)), zero$na.action)
   found <- over_folds(fold, which(weights_given(data) > 0), zero$control, function(out) {
     call[c("formula", "data", of_rows)] <- c(list(fit$formula, d[-out, , drop = FALSE]), lapply(given, `[`, kept[-out]))
     one <- suppressMessages(eval(as.call(c(gp_hurdle, call)), home))
@@ -217,8 +217,8 @@ predict.gp_hurdle <- function(object, newdata = NULL, type = c("response", "zero
                               ...) {
   check_dots_empty()
   newdata <- newdata %||% rows_of_hurdle(object)
-  type <- check_choice(type, c("response", "zero", "median", "quantile", "density"), "type")
-  interval <- check_choice(interval, c("none", "prediction"), "interval")
+  type <- check_choice(type)
+  interval <- check_choice(interval)
   refuse_if(interval != "none" && !type %in% c("response", "median"), "interval",
             sprintf("is not available with type = \"%s\"", type))
   at <- stats::predict(object$zero, newdata, se.fit = TRUE)
@@ -276,7 +276,7 @@ logLik.gp_hurdle <- of_both(stats::logLik, function(each) {
 })
 
 #' @export
-AIC.gp_hurdle <- aic_method(function(object, k) stats::extractAIC(object, k = k)[2L])
+AIC.gp_hurdle <- AIC.gp_fit
 
 #' @export
 BIC.gp_hurdle <- BIC.gp_fit

@@ -118,7 +118,7 @@ fitted.gp_fit <- function(object, ...) {
 #' @export
 residuals.gp_fit <- function(object, type = c("response", "pearson", "loo", "pit", "deviance"), ...) {
   check_dots_empty()
-  type <- check_choice(type, c("response", "pearson", "loo", "pit", "deviance"), "type")
+  type <- check_choice(type)
   object <- check_any_fit(object, "object")
   response <- response_of(object)
   labels <- response$kind == "labels"
@@ -137,23 +137,21 @@ residuals.gp_fit <- function(object, type = c("response", "pearson", "loo", "pit
   if (is.matrix(mean) && !labels) mean <- drop(mean %*% seq_len(ncol(mean))) # the expected number of the class
   r <- (if (labels) outer(unname(y), seq_len(ncol(mean)), "==") else y) - mean # several classes have an indicator each
   if (given) return(r)
-  w <- if (is.null(data$prior_weights)) 1 else padded(data$prior_weights)
+  w <- padded(weights_given(data))
   if (normal) return(r * sqrt(w))
-  if (labels) {
-    if (type == "pearson") return(r * sqrt(w / (mean * (1 - mean))))
-    return(stats::setNames(sqrt(-2 * w * log(mean[cbind(seq_along(y), y)])), rownames(mean)))
-  }
   size <- padded(sizes_given(data))
-  if (type == "pearson" && is.null(response$variance)) {
-    latent <- stats::predict(object, se.fit = TRUE)
-    return(r * sqrt(w / variance_of_class(response, latent$fit, latent$se.fit)))
-  }
   if (type == "pearson") {
-    variance <- response$variance(mean, 0, size, response$theta)
+    variance <- if (labels) mean * (1 - mean) else if (!is.null(response$variance)) {
+      response$variance(mean, 0, size, response$theta)
+    } else {
+      latent <- stats::predict(object, se.fit = TRUE)
+      variance_of_class(response, latent$fit, latent$se.fit)
+    }
     if (!any(is.finite(variance))) warn_classed("undefined", paste(
       "Pearson residuals are NA, because the response has no finite variance. Use type = \"deviance\" or \"pit\"."))
     return(r * sqrt(w / replace(variance, !is.finite(variance), NA)))
   }
+  if (labels) return(stats::setNames(sqrt(-2 * w * log(mean[cbind(seq_along(y), y)])), rownames(mean)))
   deviance <- if (!is.null(response$deviance)) {
     w * response$deviance(padded(data$response), mean, size, response$theta)
   } else { # 2 (largest log likelihood - log likelihood)
@@ -228,7 +226,7 @@ simulate.gp_fit <- function(object, nsim = 1, seed = NULL, newdata, type = c("re
   check_dots_empty()
   object <- check_any_fit(object, "object")
   nsim <- check_count(nsim, "nsim")
-  type <- check_choice(type, c("response", "latent"), "type")
+  type <- check_choice(type)
   training <- missing(newdata) || is.null(newdata)
   rows <- if (training) training_rows(object) else new_rows(object, newdata)
   n <- length(rows$index)

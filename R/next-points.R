@@ -36,7 +36,7 @@ next_points <- function(fit, n = 1, goal = c("minimum", "maximum", "level", "fil
                         candidates = NULL, level = NULL, ...) {
   check_dots_empty()
   fit <- refuse_classes(check_any_fit(fit, "fit"))
-  goal <- check_choice(goal, c("minimum", "maximum", "level", "fill"), "goal")
+  goal <- check_choice(goal)
   n <- check_count(n, "n", max = 10000)
   refuse_if(if (goal == "level") !is_finite_number(level) else !is.null(level), "level", describe(level),
             if (goal == "level") "a number" else "NULL without goal = \"level\"",

@@ -89,8 +89,8 @@ augment.gp_fit <- function(x, data = stats::model.frame(x), newdata = NULL, se_f
                            interval = c("none", "credible", "prediction", "conformal", "confidence"),
                            conf.level = 0.95, type.predict = c("response", "link"), ...) {
   check_dots_empty()
-  type <- check_choice(type.predict, c("response", "link"), "type.predict")
-  interval <- check_choice(interval, eval(formals(augment.gp_fit)$interval), "interval")
+  type <- check_choice(type.predict)
+  interval <- check_choice(interval)
   labels <- response_of(x)$kind == "labels"
   if (labels && interval != "none") abort_input("interval", "is not available for several classes")
   if (labels && type == "link") abort_input("type.predict", "= \"link\" is not available for several classes")

@@ -144,7 +144,7 @@ class_columns <- function(p, levels) {
 #' @export
 mlr3_learner <- function(..., type = c("regr", "classif")) {
   needs_package("mlr3", "mlr3_learner()", "install.packages(\"mlr3\"), or call pfdtc() itself.")
-  type <- check_choice(type, c("regr", "classif"), "type")
+  type <- check_choice(type)
   classes <- type == "classif"
   self <- private <- super <- NULL # avoids notes of R CMD check: R6 defines these in methods
   any <- function() paradox::p_uty(tags = "train")

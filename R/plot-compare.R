@@ -44,8 +44,7 @@ comparison_base <- function(fits, exact) {
 # variable of the slice `s`, or mean minus exact mean at rows if `s` has no variable. `value` has the predictions.
 comparison_figure <- function(s, value, fits, base, has_exact) {
   d <- value
-  v <- s$variables[[1L]]
-  by_row <- is.null(v)
+  by_row <- is.null(s$variables)
   blue <- plot_colours["mean"]
   red <- plot_colours["fit"]
   shade <- band_colour(0.25)
@@ -66,10 +65,7 @@ comparison_figure <- function(s, value, fits, base, has_exact) {
         layer("segment", at, one$fit_lower, x1 = at, y1 = one$fit_upper, lwd = 1.2, col = red),
         layer("dots", at, one$fit_middle, pch = 16, cex = 0.6, col = red)))
     } else {
-      points <- drawn_points(fits[[label]])
-      s$inducing <- if (is.null(v$values) && !is.null(points)) {
-        data.frame(input = v$name, value = value_along(v, points))
-      }
+      s$inducing <- inducing_marks(fits[[label]], s$variables)
       panel <- slice_panels(s, one, slice_label(base, "link"), range, function(p) {
         if (has_exact) credible_layer(p, "exact_lower", "exact_upper", shade)
       }, function(p) {
@@ -81,7 +77,7 @@ comparison_figure <- function(s, value, fits, base, has_exact) {
     panel$args$main <- label
     panel
   })
-  s$inducing <- if (!by_row && is.null(v$values)) unlist(lapply(fits, drawn_points))
+  s$inducing <- unlist(lapply(fits, inducing_marks, s$variables))
   sd <- "\u00b1 2 sd"
   keys <- rbind(
     if (has_exact) rbind(legend_keys("exact mean", blue, 1, 2.5), legend_keys(sd, shade, pch = 15, size = 2)),
@@ -129,7 +125,7 @@ plot_certificate <- function(fits, newdata = NULL, effort = NULL, exact = NULL, 
   refuse_if(inherits(newdata, "gp_fit"), "fits", "must be one list of fits",
             hint = "Write plot_certificate(list(<fit>, <fit>), ...).")
   plot <- check_flag(plot, "plot")
-  type <- check_choice(type, c("response", "link"), "type")
+  type <- check_choice(type)
   if (inherits(fits, "gp_fit")) {
     fits <- check_any_fit(fits, "fits")
     exact <- exact_for_figure(list(fits), exact)

@@ -58,10 +58,17 @@ with_marks <- function(s, base, fit, points, type) {
   if (points && !is.null(base$data) && (type == "response" || fit_link(base) == "identity")) {
     s$points <- partial_points(base, s, is.null(fit))
   }
-  if (!is.null(drawn_points(fit))) s$inducing <- do.call(rbind, lapply(s$variables, function(v) {
+  s$inducing <- inducing_marks(fit, s$variables)
+  s
+}
+
+# Returns the inducing points to draw along numeric `variables`, a data frame with the columns `input` and `value`, or
+# NULL if there is no fit or its posterior is that of all rows.
+inducing_marks <- function(fit, variables) {
+  if (is.null(fit$inducing) || is_exact(fit) || is_laplace_limit(fit)) return(NULL)
+  do.call(rbind, lapply(variables, function(v) {
     if (is.null(v$values)) data.frame(input = v$name, value = value_along(v, fit$inducing))
   }))
-  s
 }
 
 # Returns points for at most `most` rows of data, without offsets, to draw beside the curves of `s` (terms of f if
@@ -97,9 +104,6 @@ partial_points <- function(fit, s, terms, most = 2000L) {
     data.frame(input = v$name, value = value, y = y, at = value + spread, pch = ifelse(censored, 1, 16))
   }))
 }
-
-# Returns the inducing points to draw, or NULL if there is no fit or its posterior is that of all rows.
-drawn_points <- function(fit) if (!is.null(fit) && !is_exact(fit) && !is_laplace_limit(fit)) fit$inducing
 
 rows_of <- function(d, v) if (!is.null(d)) d[d$input == v$name, , drop = FALSE]
 
