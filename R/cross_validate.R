@@ -44,8 +44,7 @@ cross_validate.default <- function(fit, folds = 10, by = NULL, hyper = c("refit"
   columns <- c("y", if (response$conjugate) c("mean", "sd") else c("size", "mean", "density", "below", "upto"))
   found <- over_folds(fold, used, fit$control, function(out) predict_fold(fit, data, asked, used, out),
                       function(each) summarise_scores(response, each)[shown], columns)
-  structure(found, hyper = hyper, by = !is.null(by), method = fit$method,
-            rmse_of = if (has_ends(response)) "uncensored rows" else if (response$kind == "ordered") "the class number")
+  structure(found, hyper = hyper, by = !is.null(by), method = fit$method, rmse_of = response$errors_of)
 }
 
 # Returns the result of cross_validate(). answer(out) fits to the rows `used` without a fold `out`, and returns a data
@@ -127,8 +126,9 @@ settings_again <- function(fit, hyper) {
   }
   if (!response_of(fit)$conjugate) {
     asked["noise"] <- control["maxit"] <- list(NULL)
-    asked$likelihood <- if (held) replace(fit$likelihood, "learned", FALSE) else fit$likelihood$from %||% fit$likelihood
-    if (asked$likelihood$learned) asked$likelihood["theta"] <- list(NULL)
+    asked["likelihood"] <- if (held) list(replace(fit$likelihood, "learned", FALSE)) else
+      fit$likelihood$asked %||% list(fit$likelihood)
+    if (isTRUE(asked$likelihood$learned)) asked$likelihood["theta"] <- list(NULL)
   }
   c(list(method = fit$method, call = fit$call), asked, list(control = control, keep_data = TRUE))
 }
@@ -137,10 +137,10 @@ settings_again <- function(fit, hyper) {
 predict_fold <- function(fit, data, asked, used, out) {
   train <- setdiff(used, out)
   all <- rows_of_data(data)
-  if (response_of(fit)$conjugate) {
+  if (is.null(asked$likelihood)) { # the fold may find another family than the fit
     # If the noise trend is learned again, use the weights that the user gave. `prior_weights` include the old trend.
     w <- if (!is.null(data$noise_trend) && !is.numeric(asked$noise)) data$given_weights else data$prior_weights
-    all$y <- unname(given_response(data))
+    all$y <- all$size <- unname(given_response(data))
     part <- clean_again(data, all$x[train, , drop = FALSE], all$y[train], w[train], data$offset[train], asked$center,
                         asked$scale, merges_rows(fit$method), "y")
   } else {
@@ -151,7 +151,7 @@ predict_fold <- function(fit, data, asked, used, out) {
   if (!is.null(asked$m)) asked$m <- min(asked$m, part$n)
   one <- suppressMessages(suppressWarnings(fit_as_asked(part, asked), classes = "pfdtc_warning_small"))
   p <- latent_at(one, x)
-  noise <- if (response_of(fit)$conjugate) { # a fit with given hyperparameters does not learn the noise's spread
+  noise <- if (is.null(asked$likelihood)) { # a fit with given hyperparameters does not learn the noise's spread
     spread <- noise_spread(if (identical(asked$hyper, "fixed")) fit else one, x)
     list(noise = noise_at(one, x) / if (is.null(w)) 1 else w[out], spread = rep_len(spread, nrow(x)))
   }

@@ -108,7 +108,7 @@ functionals_of_rows <- function(fit, functionals, names, new, ask) {
 #' @param newdata Rows to average over. Default: up to 200 training rows.
 #' @param at,n Values of the variable. Default: at most `n` over the range, or all levels of a factor.
 #' @param weights Relative weights of the rows. Default: equal weights.
-#' @param type `"link"` for f, or `"response"` (default with a transform).
+#' @param type `"link"` for f, or `"response"` (default with a transform or a found log-logistic response).
 #' @return A data frame of class `pfdtc_dependence`, which `plot()` and `autoplot()` draw. Each row has a value of the
 #'   variable, in the first column, and the columns of [linear_functional()].
 #' @source Friedman (2001), Greedy function approximation: a gradient boosting machine, *Annals of Statistics* 29.
@@ -123,7 +123,7 @@ partial_dependence <- function(fit, variable, newdata, at = NULL, weights = NULL
                                max_seconds = if (effort == "tight") Inf else 10, n = 20, type = c("link", "response")) {
   check_dots_empty()
   fit <- refuse_classes(check_any_fit(fit, "fit"))
-  type <- if (missing(type) && !is.null(c(fit$transform, fit$likelihood$predicts))) "response" else
+  type <- if (missing(type) && response_of(fit)$predicts == "mean") "response" else
     check_choice(type, c("link", "response"), "type")
   of_mean <- type == "response" && !(response_of(fit)$conjugate && is.null(fit$transform))
   effort <- check_choice(effort, c("reference", "fast", "tight"), "effort")
@@ -363,7 +363,7 @@ response_name <- function(fit) {
   if (is.null(fit$terms)) return("y")
   left <- fit$terms[[2L]]
   if (identical(left, quote(y)) && is.language(series <- attr(fit$call$data, "series"))) left <- series
-  times <- response_of(fit)$reads == "times" && is.call(left) && length(left) > 1L
+  times <- response_of(fit)$reads == "times" && is.call(left) && grepl("Surv$", deparse1(left[[1L]]))
   deparse1(if (times && !isTRUE(grepl("^interval", left$type))) left[[2L]] else left)
 }
 

@@ -280,7 +280,7 @@ draws_at <- function(object, rows, nsim, type, training) {
 #'   `lm()` and `glm()`; use [cooks.distance()] and [leave_one_out].
 #' * `family()` returns the family of the response, `labels()` the terms of the formula or the columns of a matrix,
 #'   `case.names()` the names of rows, by default without rows of weight 0.
-#' * `update()` fits again with changed arguments, and with the rows kept in the fit if the data are not found.
+#' * `update()` fits again, with rows kept in the fit if the data are not found. `m` and the like keep a found family.
 #' @param object,fit A fit.
 #' @param scale Not used.
 #' @param k Penalty for each parameter.
@@ -345,10 +345,12 @@ update.gp_fit <- function(object, formula., ..., evaluate = TRUE) {
   } else if (!inherits(tryCatch(eval(call$formula, parent.frame()), error = identity), c("formula", "NULL"))) {
     call$formula <- stats::formula(object) # the name of the formula has another meaning here
   }
-  # Student's t noise that the fit chose stays where a new argument excludes the search for it. Only student() has a df.
-  excludes <- c("m", "tol", "inducing", "neighbours", "kernel", "approx", "offset", "center")
-  if (!is.null(object$likelihood$df) && is.null(call$family) && any(excludes %in% names(extras)))
-    call$family <- bquote(pfdtc::student(.(object$likelihood$df)))
+  # A family found for numbers stays if a new argument may exclude the search. With a log link, units would change.
+  found <- object$likelihood
+  units <- c("kernel", "offset", "center")
+  keeps <- c("m", "tol", "inducing", "neighbours", "approx", "control", if (identical(found$link, "identity")) units)
+  if (identical(found$asked, list(NULL)) && any(keeps %in% names(extras)))
+    call$family <- str2lang(sprintf("replace(pfdtc::%s(%s), \"from\", \"gaussian\")", found$name, found$df %||% ""))
   known <- names(extras) %in% names(call)
   for (name in names(extras)[known]) call[[name]] <- extras[[name]] # NULL removes the argument
   call <- with_home(as.call(c(as.list(call), extras[!known])), parent.frame())
@@ -390,7 +392,6 @@ frame_of_update <- function(object, call, new, caller) {
   list2env(mget(names, envir = caller, inherits = TRUE), parent = environment(object$terms))
 }
 
-# Other elements of lm()'s influence() serve only influence.measures(), which works for lm() and glm() alone.
 #' @export
 influence.gp_fit <- function(model, ...) {
   list(hat = stats::hatvalues(model), wt.res = stats::residuals(model, "pearson"))

@@ -279,7 +279,7 @@ has_none <- function(...) NULL
 #' @exportS3Method insight::model_info
 model_info.gp_fit <- function(x, ...) {
   family <- stats::family(x)
-  reads <- response_of(x)$reads
+  reads <- if (identical(x$likelihood$from, "gaussian")) "numbers" else response_of(x)$reads
   rows <- data.frame(y = if (reads == "positive") c(1, 2, 2) else c(0, 1, 1))
   as_mixed <- function(model) {
     utils::modifyList(insight::model_info(model), list(is_mixed = has_groups(x$kernel), family = family$family,
@@ -288,10 +288,9 @@ model_info.gp_fit <- function(x, ...) {
   if (family$link == "identity") return(as_mixed(stats::lm(y ~ 1, rows)))
   if (inherits(family, "family")) return(as_mixed(stats::glm(y ~ 1, family, rows)))
   info <- as_mixed(stats::glm(y ~ 1, stats::poisson(), rows))
-  counts <- reads == "counts"
   info[c("is_poisson", "is_count", "is_negbin", "is_ordinal", "is_multinomial", "is_survival", "family",
-         "link_function")] <- list(FALSE, counts, counts, reads == "ordered", reads == "labels", reads == "times",
-         response_of(x)$label, family$link)
+         "link_function")] <- list(FALSE, reads == "counts", reads == "counts", reads == "ordered", reads == "labels",
+         reads == "times", response_of(x)$label, family$link)
   info
 }
 

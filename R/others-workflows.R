@@ -327,11 +327,10 @@ report_loo <- function(fit, number) {
                    number(if (is.null(fit$transform)) fit$sd_y else stats::sd(given_response(fit$data))),
                    100 * s$cover95))
   }
-  of <- if (has_ends(response_of(fit))) " of uncensored rows"
   paste0("mean negative log predictive density ", number(s$nlpd), if (!is.na(s$brier)) {
     sprintf("; Brier score %s; accuracy %.0f %%", number(s$brier), 100 * s$accuracy)
   } else if (!is.na(s$rmse)) {
-    paste0("; RMSE", of, " ", number(s$rmse))
+    paste0("; RMSE", sprintf(" of %s", response_of(fit)$errors_of), " ", number(s$rmse))
   })
 }
 

@@ -280,15 +280,15 @@ linear_if_better <- function(fit, data, asked) {
 # because leave-one-out predictions contradict the family; else NULL. The user must not have given the family (`open`,
 # if Gaussian). A Gaussian family is judged only if no response is frequent, and if a transform or heavy tails were
 # chosen or a response is extreme.
-misfit_if_contradicted <- function(fit, data, asked, open) {
+misfit_if_contradicted <- function(fit, data, asked, open, rival = gaussian_row$rival) {
   if (!is.null(asked$likelihood)) {
     due <- isTRUE(asked$likelihood$open) && asked$likelihood$approx == "laplace" && !asked$plain &&
       asked$hyper == "evidence" && is.null(rows_of_table(fit, data))
   } else {
     y <- data$response
-    due <- isTRUE(open) && is.null(c(asked$noise, data$prior_weights)) && !length(data$groups) && data$n >= few_rows &&
-      (!is.null(fit$transform) || !is.null(fit$noise_tail) && has_learned_tails(fit) ||
-         max(abs(y - stats::median(y))) > gaussian_row$rival$far * stats::mad(y)) &&
+    due <- isTRUE(open) && is.null(c(asked$noise, data$prior_weights)) && !length(data$groups) &&
+      data$n >= rival$rows && (!is.null(fit$transform) || !is.null(fit$noise_tail) && has_learned_tails(fit) ||
+         max(abs(y - stats::median(y))) > rival$far * stats::mad(y)) &&
       values_of_response(y, FALSE) == "many" &&
       max(tabulate(match(y, unique(y)))) <= response_values[["share"]] * length(y)
   }
@@ -308,7 +308,7 @@ rival_if_better <- function(fit, data, asked, open) {
   gaussian <- is.null(asked$likelihood)
   started <- proc.time()[["elapsed"]]
   asked[c("transform", "noise")] <- list("none", NULL)
-  about <- list(from = asked$likelihood, predicts = rival$predicts)
+  about <- list(from = response_of(fit)$name, asked = list(asked$likelihood))
   rows <- rows_of_data(data)
   rows$y <- rows$y %||% unname(rows$response)
   if (!is.null(rival$relative)) rows$size <- rows$y # the log-logistic response is known to be from y to size
@@ -326,7 +326,7 @@ rival_if_better <- function(fit, data, asked, open) {
                                   training_scores(replace(other, "data", list(at)), each = TRUE)))
   copy <- copies_in(judged$fit$data) %||% seq_along(judged$fit$data$response)
   alone <- Reduce(intersect, list(scores[[1L]]$row, scores[[2L]]$row, which(tabulate(copy)[copy] == 1L)))
-  if (length(alone) < few_rows) return(fit)
+  if (length(alone) < rival$rows %||% few_rows) return(fit)
   scores <- lapply(scores, function(s) lapply(s[c("y", "mean", "density")], `[`, match(alone, s$row)))
   compared <- compare_with_rival(scores, rival)
   judged$family <- compared$family
@@ -334,17 +334,17 @@ rival_if_better <- function(fit, data, asked, open) {
   if (better && (gaussian || length(judged$rows) < data$n)) other <- fit_rival(data_at(seq_along(rows$y)))
   found <- if (better) other else fit
   if (is.null(found)) return(fit)
-  gain <- compared$gain
   names <- paste0(c(response_of(fit)$name, rival$family), "()")
   found$because["rival"] <- sprintf(
     "%s: leave-one-out log density %+.2g a row relative to %s (standard error %.2g)%s", names[1L + better],
-    gain[["gain"]] * if (better) 1 else -1, names[2L - better], gain[["se"]], compared$why)
+    compared$gain[["gain"]] * if (better) 1 else -1, names[2L - better], compared$gain[["se"]], compared$why)
   if (better) tell_classed("family", sprintf("Family %s. %s", found$because[["rival"]], rival$instead))
-  found$seconds <- c(fit$seconds, families = proc.time()[["elapsed"]] - started)
+  # With the arguments of `fit`, cross_validate() chooses the family again.
+  found[c("seconds", "asked")] <- list(c(fit$seconds, families = proc.time()[["elapsed"]] - started), fit$asked)
   if (!better && gaussian) return(found)
   found$response <- structure(class = c("pfdtc_table", "data.frame"), legend =
     "`merit`: sum of leave-one-out log densities.", data.frame(candidate = names, chosen = c(!better, better),
-      merit = compared$merit, se = ifelse(c(!better, better), NA, gain[["se"]] * gain[["rows"]])))
+      merit = compared$merit, se = ifelse(c(!better, better), NA, compared$gain[["se"]] * compared$gain[["rows"]])))
   found
 }
 

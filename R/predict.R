@@ -304,10 +304,9 @@ allowed_with <- function(type, kind) {
 # Checks the arguments of predict(), in the list `ask`, and their combination.
 check_asked <- function(response, ask) {
   for (flag in setdiff(names(predict_arguments), "newdata")) ask[[flag]] <- check_flag(ask[[flag]], flag)
-  other <- !response$conjugate
   types <- eval(formals(predict.gp_fit)$type)
-  if (is.null(ask$type) || identical(ask$type, types)) ask$type <-
-    response$likelihood$predicts %||% if (other) "latent" else "mean"
+  if (is.null(ask$type) || identical(ask$type, types)) ask$type <- response$predicts
+  other <- !response$conjugate
   kind <- response$kind
   type <- if (is.character(ask$type) && length(ask$type) == 1L) types[pmatch(ask$type, types)]
   if (identical(type, "link")) type <- "latent"

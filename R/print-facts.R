@@ -50,7 +50,8 @@ fit_fields <- list(
       values <- if (length(fit$theta)) sprintf("%s = %s", response$shape, format(signif(fit$theta, 4)))
       return(paste(c(fit$likelihood$label, if (length(values)) toString(values)), collapse = "; "))
     }
-    with_numbers(paste(c(response$full_label, paste(response$shape_label %||% response$shape, "%s")), collapse = ", "),
+    with_numbers(paste(c(response$full_label, paste(response$shape_label %||% response$shape, "%s"),
+                         sprintf("found in place of %s()", fit$likelihood$from)), collapse = ", "),
                  response$shown(fit$theta))
   },
   Source = function(fit, response) {

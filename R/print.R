@@ -25,10 +25,8 @@ summary.gp_fit <- function(object, digits = NULL, ...) {
   if (!response_of(fit)$conjugate) {
     scores <- function(...) {
       s <- training_scores(fit, ...)
-      of <- if (response_of(fit)$kind == "ordered") " of the class number" else
-        if (has_ends(response_of(fit))) " of uncensored rows"
-      stats::setNames(c(s$nlpd, s$rmse, s$brier),
-                      c("mean negative log predictive density", paste0("RMSE", of), "Brier score"))
+      stats::setNames(c(s$nlpd, s$rmse, s$brier), c("mean negative log predictive density",
+                      paste0("RMSE", sprintf(" of %s", response_of(fit)$errors_of)), "Brier score"))
     }
     out$weighted <- is_weighted(fit)
     out$scores <- if (kept) scores(seen = TRUE)

@@ -2,8 +2,10 @@
 #
 # A likelihood is list(name, link, approx = "laplace" or "vi", site = the C code's name, theta = the shape parameter,
 # learned = TRUE if theta is learned, df = a given further parameter, unit = unit of f, label, levels = classes' names,
-# ordered = TRUE if these have an order, trials = TRUE if a row may have several). The likelihood of a Gaussian response
-# is NULL. "Sites" are the responses of the rows of data$x, list(y, size, weight, offset).
+# ordered = TRUE if these have an order, trials = TRUE if a row may have several, open = TRUE if it may be replaced).
+# A likelihood that the fit found has `from`, the name of the family that it replaces, and `asked`, a list with the
+# likelihood from which other rows start again. The likelihood of a Gaussian response is NULL. "Sites" are the responses
+# of the rows of data$x, list(y, size, weight, offset).
 
 # Returns the response of a fit: its row of response_rows, with the fit's link functions, shape parameter and transform.
 # `kind` is "normal" or "transformed" (Gaussian), "classes" (two), "labels" (several unordered classes, so that f is a
@@ -16,7 +18,7 @@ as_response <- function(likelihood, transform = NULL) {
   if (is.null(likelihood)) {
     if (identical(transform$kind, "log")) row$rival[names(row$rival$log)] <- row$rival$log
     return(c(row, list(kind = if (is.null(transform)) "normal" else "transformed", link = links$identity, unit = 1,
-                       trials = FALSE, approx = "none")))
+                       trials = FALSE, approx = "none", predicts = "mean")))
   }
   row[c("site", "full_label", "learned", "levels", "approx", "unit")] <-
     likelihood[c("site", "label", "learned", "levels", "approx", "unit")]
@@ -31,6 +33,10 @@ as_response <- function(likelihood, transform = NULL) {
   row$link_name <- likelihood$link
   row$link <- links[[if (is.null(row$mean_link)) likelihood$link else row$mean_link]]
   row$theta <- c(likelihood$theta, likelihood$df)
+  # A family that the fit found for numbers predicts them like the family that it replaced, and none is censored.
+  row$predicts <- if (identical(likelihood$from, "gaussian") && likelihood$link != "identity") "mean" else "latent"
+  row$errors_of <- if (row$kind == "ordered") "the class number" else
+    if (has_ends(row) && row$predicts == "latent") "uncensored rows"
   row
 }
 

@@ -67,7 +67,7 @@ family.gp_fit <- function(object, ...) {
     given <- likelihood["theta"][!is.null(likelihood$theta)]
     return(structure(c(do.call(make, as.list(likelihood$link)), given), class = "family"))
   }
-  kept <- intersect(c("df", "ends"), names(likelihood))
+  kept <- intersect(c("df", "ends", "from"), names(likelihood))
   do.call(new_family, c(list(row$name, likelihood$link), likelihood[kept], likelihood["theta"]))
 }
 
@@ -111,7 +111,7 @@ as_likelihood <- function(family, approx = "laplace") {
   c(list(name = row$name, link = family$link, approx = approx, label = label,
        theta = family$theta, df = family$df, unit = 1, site = if (is.null(row$site)) family$link else row$site,
        learned = !is.null(row$shape) && is.null(family$theta), levels = NULL),
-    family[intersect(c("ends", "row", "open"), names(family))])
+    family[intersect(c("ends", "row", "open", "from"), names(family))])
 }
 
 # Returns list(response, y, size, weight, levels). `response` is for residuals (successes as shares). y has numbers,

@@ -144,11 +144,11 @@ logistic_moments <- function(mean, sd, grid = seq(-25, 25, length.out = 76L), to
 
 gaussian_row <- list(
   name = "gaussian", label = "Gaussian", call = "gaussian()", links = "identity", reads = "numbers", conjugate = TRUE,
-  # A response `far` mads from the median is judged. Gains are limited to their quantiles `limits`, because one outlier
-  # could dominate their mean and its standard error. `log` has the rival of a response with the log transform.
-  rival = list(family = "student", far = 20, beyond = 5, errors = 2, limits = c(0.025, 0.975), bias = 3,
+  # From `rows` rows on, a response `far` mads from the median is judged. Gains are limited to their quantiles `limits`,
+  # because one outlier could dominate their mean and its standard error. `log` has the rival with the log transform.
+  rival = list(family = "student", rows = 20, far = 20, beyond = 5, errors = 2, limits = c(0.025, 0.975), bias = 3,
     instead = "`noise = ~ 1` keeps normal noise.",
-    log = list(family = "loglogistic", shape = function(r) list(), relative = TRUE, predicts = "mean"),
+    log = list(family = "loglogistic", shape = function(r) list(), relative = TRUE),
     # Fits Student's t to residuals r by maximum likelihood, df from 1 to 30. If most are 0, there is no maximum.
     shape = function(r) {
       if (!all(is.finite(r)) || stats::mad(r) == 0) return(list(df = 30))

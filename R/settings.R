@@ -68,7 +68,7 @@ model_asked <- function(args) {
   }
   like <- check_any_fit(args$like, "like")
   refuse_if(!is.null(like$likelihood), "like", sprintf("is a fit with family %s", like$likelihood$label), hint = paste0(
-    "It must have Gaussian noise", if (identical(like$likelihood["from"], list(from = NULL)))
+    "It must have Gaussian noise", if (identical(like$likelihood$from, "gaussian"))
       ", as update(f, noise = ~ 1) has", ". For its family use pfdtc() with family = family(f), center = f$center, ",
     "kernel = f$kernel and hyper = \"fixed\", where f is `like`."))
   refuse_if(any(given), names(given)[given][1L], "cannot be combined with `like`",

@@ -8,6 +8,7 @@
 #   Rscript bench/outliers.R          RMSE of f for a sine with outliers: the default, normal noise, and student(3)
 #   Rscript bench/outliers.R samples  in how many of 40 samples with eight outliers Student's t noise is found
 #   Rscript bench/outliers.R sets     data sets for which Student's t noise is tried, and scores of held-out rows
+#   Rscript bench/outliers.R small    samples of 22 to 40 rows (27 or 40 if wrong), without outliers or with one response times 10
 # The sets are those of bench/sets.R. SETS_FOLDER=bench:bench/further has those of the vignette: sets of 50 to 300 rows.
 suppressPackageStartupMessages(library(pfdtc))
 options(pfdtc.threads = 1L)
@@ -54,7 +55,43 @@ score_set <- function(name) {
              cover95 = scores[[3]], share_of_seconds = fit$seconds[["families"]] / sum(fit$seconds))
 }
 
-if ("sets" %in% commandArgs(TRUE)) {
+# Returns NULL unless another family is found, else the RMSE of the mean at 200 new rows in sds of the mean (`found`),
+# the share of them inside their 95 % intervals (`inside`), and both with normal noise of constant variance.
+score_small <- function(i, wrong) {
+  set.seed(i)
+  n <- c(15, 18, 22, 27, 33, 40)[(i - 1) %% 6 + 1]
+  p <- i %% 3 + 1
+  f <- function(x) if (i %% 2) sin(1.5 * x[, 1]) + rowSums(x) / 3 else x[, 1]^2 / 2
+  x <- matrix(runif(n * p, -2, 2), n)
+  new <- matrix(runif(200 * p, -2, 2), 200)
+  noise <- c("normal", "exponential", "t3", "log-normal")[(i %/% 6) %% 4 + 1]
+  size <- c(0.1, 0.3)[i %% 2 + 1]
+  e <- switch(noise, exponential = rexp(n) - 1, t3 = rt(n, 3) / sqrt(3), rnorm(n))
+  logs <- noise == "log-normal"
+  d <- data.frame(x = x, y = if (logs) exp(f(x) + size * e) else f(x) + size * e)
+  if (n < 20 || wrong && i %% 2) return(NULL)
+  if (wrong) d$y[k] <- 10 * d$y[k <- sample(n, 1)]
+  fit <- function(...) {
+    set.seed(3)
+    quietly(pfdtc(y ~ ., d, ...))
+  }
+  found <- fit()
+  if (is.null(found$likelihood)) return(NULL)
+  mean <- if (logs) exp(f(new) + size^2 / 2) else f(new)
+  scores <- function(fit) {
+    at <- setNames(data.frame(new), names(d)[seq_len(p)])
+    band <- quietly(predict(fit, at, type = "mean", interval = "credible"))
+    c(sqrt(mean((band[, 1] - mean)^2)) / sd(mean), mean(band[, 2] <= mean & mean <= band[, 3]))
+  }
+  here <- scores(found)
+  normal <- scores(fit(noise = ~ 1))
+  data.frame(i, n, noise, family = found$likelihood$name, found = here[1], normal = normal[1], inside = here[2],
+             inside_normal = normal[2])
+}
+
+if ("small" %in% commandArgs(TRUE)) {
+  for (wrong in c(FALSE, TRUE)) print(do.call(rbind, lapply(1:240, score_small, wrong)), digits = 3)
+} else if ("sets" %in% commandArgs(TRUE)) {
   source("bench/sets.R")
   print(do.call(rbind, lapply(sets(), score_set)), digits = 3)
 } else if ("samples" %in% commandArgs(TRUE)) {

@@ -264,6 +264,69 @@ test_that("a wrong response of a log-normal sample makes the response log-logist
   expect_identical(nobs(suppressMessages(add_rows(skewed, long[1:2, ]))), 122L)
 })
 
+test_that("a found log-logistic response stays in an update that excludes the search for it, with the same units", {
+  withr::local_options(pfdtc.transform = "auto")
+  at <- data.frame(x = c(-1, 0, 1))
+  found <- with_seed(2, suppressMessages(pfdtc(y ~ x, long)))
+  fewer <- update(found, m = 20)
+  # 20 inducing points leave a residual prior variance of 2e-4 times the noise variance, and the sd of f is about .1.
+  expect_equal(predict(fewer, at), predict(found, at), tolerance = 0.01)
+  expect_equal(predict(update(fewer, m = 30), at), predict(found, at), tolerance = 0.01)
+  expect_match(deparse1(fewer$call), "loglogistic(), \"from\", \"gaussian\")", fixed = TRUE)
+  again <- pfdtc(y ~ x, long, family = stats::family(found), center = found$center, kernel = found$kernel,
+                 hyper = "fixed")
+  expect_equal(predict(again, at), predict(found, at), tolerance = 1e-6) # the same model, another search of the mode
+  expect_identical(name_of(suppressMessages(update(found, data = long[-7, ]))), "gaussian")
+  expect_identical(name_of(suppressMessages(update(found, noise = ~ 1))), "gaussian")
+  expect_identical(name_of(update(found, offset = rep(0.1, 120))), "gaussian") # in units of y, not of f
+})
+
+test_that("a found family is named as found, without words for censored times", {
+  for (fit in list(robust, skewed)) {
+    expect_match(paste(utils::capture.output(print(fit)), collapse = " "), "found in +place of +gaussian\\(\\)")
+    shown <- utils::capture.output(summary(fit), report(fit))
+    expect_false(any(grepl("censored|hazard", shown)))
+  }
+  given <- typo_fit(long, family = loglogistic())
+  expect_match(utils::capture.output(summary(given)), "uncensored", all = FALSE)
+  tenth <- with_seed(2, suppressMessages(pfdtc(y / 10 ~ x, long, transform = "auto", kernel = kernel_se())))
+  expect_identical(name_of(tenth), "loglogistic")
+  expect_identical(response_name(tenth), "y/10")
+  skip_if_not_installed("insight")
+  about <- c("is_survival", "is_censored")
+  expect_identical(unlist(insight::model_info(skewed)[about], use.names = FALSE), c(FALSE, FALSE))
+  expect_identical(unlist(insight::model_info(given)[about], use.names = FALSE), c(TRUE, TRUE))
+})
+
+test_that("folds choose the family again, unless the fit holds its model or its family was given", {
+  fold <- rep(1:2, 60)
+  expect_null(settings_again(skewed, "refit")$likelihood)
+  expect_identical(settings_again(skewed, "held")$likelihood$name, "loglogistic")
+  kept <- typo_fit(long, family = stats::family(skewed))
+  expect_identical(settings_again(kept, "refit")$likelihood$name, "loglogistic")
+  # A fold of odd rows has the outlier, so the fit to it is log-logistic; the fit to even rows is Gaussian.
+  normal <- with_replaced(list(rival_if_better = function(fit, ...) fit), typo_fit(long))
+  expect_identical(name_of(normal), "gaussian")
+  fit <- typo_fit(long[fold == 1, ])
+  expect_identical(c(name_of(fit), name_of(typo_fit(long[fold == 2, ]))), c("loglogistic", "gaussian"))
+  density <- predict(fit, long[fold == 2, ], type = "density")
+  for (whole in list(normal, skewed)) {
+    held <- attr(with_seed(2, cross_validate(whole, fold)), "predictions")
+    expect_equal(held$y, unname(long$y))
+    expect_equal(held$mean[fold == 2], unname(predict(fit, long[fold == 2, ])), tolerance = 1e-6) # the same fit
+  }
+  expect_equal(held$density[fold == 2], unname(density), tolerance = 1e-6)
+  expect_null(attr(with_seed(2, cross_validate(skewed, fold, hyper = "held")), "rmse_of"))
+})
+
+test_that("outliers are looked for from 20 rows on", {
+  few <- data.frame(x = seq(-2, 2, length.out = 20))
+  few$y <- sin(2 * few$x) + with_seed(3, 0.1 * stats::rnorm(20))
+  few$y[10] <- 40
+  expect_identical(name_of(typo_fit(few)), "student")
+  expect_false("rival" %in% names(typo_fit(few[-1, ])$because))
+})
+
 test_that("the log-logistic response is not tried without a residual beyond 5 mads, and log y decides as before", {
   expect_false("rival" %in% names(typo_fit(long[-7, ])$because))
   expect_identical(typo_fit(long[-7, ])$transform$kind, "log")
