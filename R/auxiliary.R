@@ -143,7 +143,7 @@ make_auxiliary <- function(how, data, model, m, control = NULL, reference = NULL
   aux <- aux_kinds[[how$kind]]$make(how, data, model, m, control, reference)
   aux$made_from <- fingerprint(data)
   # Store the factor of the covariance at the rows, if this matrix takes at most half of the memory allowed for scratch.
-  memory <- if (is.null(control)) getOption("pfdtc.memory", 2^27) else control$memory
+  memory <- control$memory %||% getOption("pfdtc.memory", 2^27)
   kept <- !is.null(aux$W) && 8 * ncol(aux$W) * as.double(nrow(data$x)) <= memory / 2
   rows <- engine_rows(data)
   if (kept) aux$Wt <- native(ffi_lowrank_rows, engine_model(model), aux, rows, engine_control(nrow(data$x)))

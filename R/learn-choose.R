@@ -132,8 +132,9 @@ choose_exactly <- function(now, run) {
 choose_shared <- function(now, s) {
   groups <- s$kernel$groups
   pool <- now$problem$pool
+  kept <- list(now = now, s = s)
   if (is.null(groups) || !has_one_factor(s$kernel) || identical(names(s$kernel$shared), groups) || !in_time(pool)) {
-    return(list(now = now, s = s))
+    return(kept)
   }
   tied <- s
   tied$kernel$shared <- shared_by(groups)
@@ -150,9 +151,10 @@ choose_shared <- function(now, s) {
     theta[which(shared & problem$table$leaf == leaf)] <- tapply(old, tied$kernel$shared, mean)
   }
   end <- best_from(problem, list(theta))
-  if (is.null(end$loo)) return(list(now = now, s = s))
+  if (is.null(end$loo)) return(kept)
   gain <- mean(end$loo - exact_density(now$problem)$evaluate(now$theta)$loo)
-  if (isTRUE(gain > 0)) list(now = moved_to(now, end), s = tied, gain = gain) else list(now = now, s = s, gain = gain)
+  if (isTRUE(gain > 0)) kept <- list(now = moved_to(now, end), s = tied)
+  c(kept, gain = gain)
 }
 
 # Returns list(kernel, noise) of the smoothest kernel within two standard errors of `best`, or NULL if that is `best`.
@@ -233,8 +235,7 @@ linear_model <- function(problem) {
     problem$posterior(result, noise, n / pool$n * pool$share, theta)
   }
   start <- ifelse(is.na(problem$given), problem$unit - c(0, log(2)), problem$given) # keeps the user's values
-  problem$start <- pmin(pmax(start, problem$lower), problem$upper)
-  model_of_run(problem, ascend(problem, problem$start, maxit = 50L, enough = 1e-3))
+  model_of_run(problem, ascend(problem, within_bounds(problem, start), maxit = 50L, enough = 1e-3))
 }
 
 # Returns a model's log posterior density for all rows, extrapolated from the exact likelihood of some rows, or
@@ -245,8 +246,8 @@ value_of_some <- function(model) {
   pool <- problem$pool
   rows <- pool$take(line_rule[["rows"]])
   now <- problem$at(model$theta)
-  some <- list(x = pool$x[rows, , drop = FALSE], y = pool$y[rows], weights = pool$weights[rows])
-  result <- native_exact_evidence(some, now, replace(problem$run, "threads", 1L)) # threads change no rounding
+  result <- native_exact_evidence(take_rows_of(pool[c("x", "y", "weights")], rows), now,
+                                  replace(problem$run, "threads", 1L)) # threads change no rounding
   if (!is.null(result$reason)) return(-Inf)
   counted <- min(pool$n, learning_sizes$whole[["rows"]])
   problem$posterior(list(value = -result$value * counted / length(rows)), now$noise, counted / pool$n * pool$share,
@@ -304,8 +305,8 @@ profile_price <- function(profile) {
   if (!is_season(profile)) {
     return(switch(sub(":.*", "", profile), additive = additive_nats, pairwise = additive_nats + pair_nats, 0))
   }
-  further <- length(strsplit(sub("^season([0-9,]+):.*$", "\\1", profile), ",")[[1L]]) - 1
-  season_rule[["nats"]] + season_rule[["more"]] * further
+  commas <- nchar(gsub("[^,]", "", profile)) # are between the numbers of periods
+  season_rule[["nats"]] + season_rule[["more"]] * commas
 }
 
 # Returns the best model of `choice`, a result of choose() for `now` and other models on n rows. Adds the others to
@@ -358,7 +359,7 @@ learn_season <- function(pool, s, profile, from) {
   if (grepl("+mean", profile, fixed = TRUE)) {
     theta <- c(from$theta[-(last - 1L)], problem$middle[last - 1L], from$theta[last - 1L])
   }
-  theta <- ifelse(problem$free, pmin(pmax(theta, problem$lower), problem$upper), problem$given)
+  theta <- ifelse(problem$free, within_bounds(problem, theta), problem$given)
   rows <- seq_len(pool$n)
   near <- problem$neighbours(theta, rows, learning_sizes$few[["near"]])
   run <- learn_exactly(problem, c(list(theta = theta), problem$vecchia(theta, rows, near)[c("value", "information")]))

@@ -61,12 +61,13 @@ group_sums <- function(kernel, data) {
     level <- data$x[, term$level]
     list(code = match(level, unique(level)), levels = length(unique(level)), design = t(design_of(term, data$x)))
   })
-  order <- order(-vapply(terms, function(t) t$levels * ncol(t$design), 0))
+  effects <- function(t) t$levels * ncol(t$design)
+  order <- order(-vapply(terms, effects, 0))
   n <- length(data$y)
   one <- function(design) list(code = rep(1L, n), levels = 1L, design = design)
   terms <- c(terms[order], list(one(flat_basis(kernel, data$x)), one(cbind(data$y))))
   w <- merged_weights(data)
-  sizes <- vapply(terms, function(t) t$levels * ncol(t$design), 0)
+  sizes <- vapply(terms, effects, 0)
   check_memory(16 * sum(sizes[-1L])^2, "the sums over pairs of levels of two groups")
   first <- terms[[1L]]
   p <- ncol(first$design)

@@ -1,6 +1,6 @@
 # Defines the log posterior densities of hyperparameters that learning maximises. A problem is a list:
 #
-#   list(start, lower, upper, natural(theta), evaluate(theta) -> list(value, gradient, information), prior(theta))
+#   list(lower, upper, natural(theta), evaluate(theta) -> list(value, gradient, information), prior(theta))
 #
 # theta are the logs of the hyperparameters, and natural() returns list(kernel, noise). A learning_problem() has at() in
 # place of evaluate(). at(theta) returns kernel and noise, also in the form for C (`engine`). vecchia() returns the
@@ -49,7 +49,7 @@ learning_problem <- function(pool, s, profile, little_noise = FALSE) {
       kernel = if (is.null(kernel$engine$tie)) kernel$engine else engine_kernel(kernel), noise = value[last],
       jitter = 0))
   }
-  problem <- list(start = unit, lower = lower, upper = upper, at = at, rows = made$by_number$rows,
+  problem <- list(lower = lower, upper = upper, at = at, rows = made$by_number$rows,
                   by_number = function(theta) at(theta, made$by_number$kernel), pool = pool, free = free, given = given,
                   natural = function(theta) list(kernel = as_kernel(at(theta)$kernel), noise = exp(theta[[last]])),
                   middle = middle, absurd = absurd & free, unit = unit, last = last, table = table, profile = profile,
@@ -149,8 +149,7 @@ with_likelihood <- function(problem, precision) {
 # alpha = B y and p = diag(B), the prediction of row i has the mean y_i - alpha_i / p_i and the variance 1 / p_i.
 exact_density <- function(problem, rows = NULL) {
   pool <- problem$pool
-  used <- if (is.null(rows)) pool else
-    list(x = pool$x[rows, , drop = FALSE], y = pool$y[rows], weights = pool$weights[rows])
+  used <- if (is.null(rows)) pool else take_rows_of(pool[c("x", "y", "weights")], rows)
   used$x <- problem$rows(used$x)
   n <- length(used$y)
   input <- engine_input(used, n, problem$run)
@@ -320,11 +319,11 @@ some_of_pool <- function(pool, count) {
   some[c("spreads", "fade", "made")] <- list(spreads_of(some$x), prior_share(some$n, ncol(some$x)),
                                              new.env(parent = emptyenv()))
   some$rank <- rank(pool$rank[rows])
-  some$shift[] <- lapply(pool$shift, `*`, pool$share * length(rows) / pool$n)
+  some$shift[] <- lapply(pool$shift, `*`, pool$share * some$n / pool$n)
   some$share <- 1
-  some$exact <- exact_sizes(length(rows))
-  some$few <- length(rows) == max(some$exact)
-  some$take <- function(count) seq_len(min(count, length(rows)))
+  some$exact <- exact_sizes(some$n)
+  some$few <- some$n == max(some$exact)
+  some$take <- function(count) seq_len(min(count, some$n))
   some
 }
 
@@ -380,5 +379,5 @@ is_regular <- function(data, y) {
 start_values <- function(kernel, noise, data) {
   power <- response_power(data)
   list(kernel = name_lengthscales(with_typical_values(kernel, data$x, power = power), data$x),
-       noise = if (is.null(noise)) mean_weight(data) * power / 10 else noise)
+       noise = noise %||% (mean_weight(data) * power / 10))
 }

@@ -21,6 +21,9 @@ climb <- function(problem, theta, size, steps, enough = 0.1, neighbours = NULL) 
   run
 }
 
+# Returns theta with each number moved into the bounds of `problem`.
+within_bounds <- function(problem, theta) pmin(pmax(theta, problem$lower), problem$upper)
+
 # Returns TRUE before the time limit of a pool or of plan$learn$steps.
 in_time <- function(limits) proc.time()[["elapsed"]] < limits$until
 
@@ -109,7 +112,7 @@ best_first <- function(runs) runs[order(-vapply(runs, `[[`, 0, "value"))]
 # Searches from each of `starts`, and returns the best model. Ends searches that cannot reach the log density `least`.
 best_from <- function(problem, starts, size = "few", least = -Inf, enough = 0.1) {
   best <- best_first(lapply(starts, function(theta) {
-    learn_exactly(problem, climb(problem, pmin(pmax(theta, problem$lower), problem$upper), size, 8L, enough), least)
+    learn_exactly(problem, climb(problem, within_bounds(problem, theta), size, 8L, enough), least)
   }))[[1L]]
   c(model_of_run(problem, best), best["loo"])
 }
@@ -118,7 +121,7 @@ best_from <- function(problem, starts, size = "few", least = -Inf, enough = 0.1)
 learned_model <- function(problem, theta, neighbours = NULL, least = -Inf) {
   few <- problem$pool$few
   size <- if (few) "few" else "kernels"
-  run <- climb(problem, pmin(pmax(theta, problem$lower), problem$upper), size, 6L, neighbours = neighbours)
+  run <- climb(problem, within_bounds(problem, theta), size, 6L, neighbours = neighbours)
   if (run$value < least) return(NULL)
   if (!run$converged || run$moved >= 0.05) run <- climb(problem, run$theta, size, if (few) 8L else 4L)
   model_of_run(problem, run)
@@ -144,7 +147,7 @@ further_starts <- function(problem, values, theta) {
   lapply(values, function(at) {
     value <- start_values_of(problem, at[1L], at[3L])
     value[problem$table$what == "variance"] <- at[2L]
-    ifelse(problem$free, pmin(pmax(problem$unit + log(value), problem$lower), problem$upper), theta)
+    ifelse(problem$free, within_bounds(problem, problem$unit + log(value)), theta)
   })
 }
 
@@ -175,7 +178,7 @@ starts_of <- function(problem, restarts) {
   from <- function(known) {
     lapply(seq_len(nrow(grid)), function(i) {
       theta <- problem$unit + log(start_values_of(problem, grid$lengthscale[i], grid$noise[i]))
-      pmin(pmax(replace(theta, known, problem$given[known]), problem$lower), problem$upper)
+      within_bounds(problem, replace(theta, known, problem$given[known]))
     })
   }
   known <- !is.na(problem$given)
@@ -263,7 +266,7 @@ search_beside_line <- function(problem, theta, s) {
   # Start with a large variance of the mean, and a tenth of the kernel's variance.
   start <- theta - log(10) * c(problem$table$what == "variance", FALSE)
   start <- c(start[-last], wide$unit[[last]], start[last])
-  run <- climb(wide, pmin(pmax(start, wide$lower), wide$upper), "whole", 8L)
+  run <- climb(wide, within_bounds(wide, start), "whole", 8L)
   short <- short_run(wide, run$theta, run$value)
   list(problem = wide, run = if (is.null(short)) run else short, short = !is.null(short))
 }

@@ -266,7 +266,7 @@ additive_start <- function(from, wide) {
     theta[at("additive.share")] <- log(0.7 / whole)
     theta[at("additive.ratio")] <- mean((theta - unit)[at("lengthscale")])
   }
-  ifelse(wide$free, pmin(pmax(theta, wide$lower), wide$upper), wide$given)
+  ifelse(wide$free, within_bounds(wide, theta), wide$given)
 }
 
 # Returns minus log densities of `rows` given the rows `some`, as means over 20 groups of rows, or Inf after a failure.
@@ -276,7 +276,7 @@ scores_given <- function(problem, theta, some, rows) {
   exact <- null_if_failed(native_exact(some, now, problem$run))
   if (is.null(exact)) return(Inf)
   at <- native_exact_predict(exact, some$x, now$kernel, pool$x[rows, , drop = FALSE])
-  noise <- now$noise / if (is.null(pool$weights)) 1 else pool$weights[rows]
+  noise <- now$noise / merged_weights(pool)[rows]
   means_of_groups(-stats::dnorm(pool$y[rows], at$mean, sqrt(pmax(at$variance, 0) + noise), log = TRUE))
 }
 
@@ -295,7 +295,7 @@ one_class_a_row <- function(rows, s) {
 rotation_by_classes <- function(rows, s) {
   x <- rows$x
   leaves <- as_sum(s$kernel)$leaves
-  inputs <- which(vapply(seq_len(ncol(x)), function(j) !all(x[, j] %in% 0:1), NA))
+  inputs <- which(!are_coded(x))
   if (!one_class_a_row(rows, s) || length(leaves) > 1L || !is.null(leaves[[1L]]$shared) || length(inputs) < 2L ||
         nrow(x) < rotation_rule[["rows"]] * ncol(x)) return(NULL)
   apart <- apply(x[, inputs, drop = FALSE], 2L, function(v) v - stats::ave(v, rows$sites$y))
@@ -344,7 +344,7 @@ kernel_beside_line <- function(kernel, rows, s) {
 inputs_to_warp <- function(rows, s) {
   x <- rows$x
   leaves <- as_sum(s$kernel)$leaves
-  coded <- vapply(seq_len(ncol(x)), function(j) all(x[, j] %in% 0:1), NA)
+  coded <- are_coded(x)
   alone <- length(leaves) == 1L && all(!duplicated(leaves[[1L]]$shared) | coded[leaves[[1L]]$inputs])
   open <- is_open(s$kernel) && is.null(s$kernel$lengthscale) && is.null(s$kernel$variance)
   if (!open || !s$additive || !one_class_a_row(rows, s) || !alone || nrow(x) > warp_rows) return(integer())

@@ -205,6 +205,7 @@ problem_with_trend <- function(problem, trend, v, B = noise_basis(trend, problem
   last <- problem$last
   own <- seq_len(last)
   q <- length(v)
+  given <- if (is.null(pool$weights)) 1 else pool$weights
   twins <- pool$twins
   wide <- problem
   wide$free <- c(problem$free, rep(TRUE, q))
@@ -216,8 +217,7 @@ problem_with_trend <- function(problem, trend, v, B = noise_basis(trend, problem
     log_factor <- drop(B %*% gamma)
     basis <- B * (abs(log_factor) < most_trend)
     factor <- exp(pmin(pmax(log_factor, -most_trend), most_trend))
-    weights <- (if (is.null(pool$weights)) 1 else pool$weights) / factor
-    result <- problem$vecchia(theta[own], rows, neighbours, TRUE, weights, basis)
+    result <- problem$vecchia(theta[own], rows, neighbours, TRUE, given / factor, basis)
     if (!is.finite(result$value)) return(list(value = -Inf))
     prior <- problem$prior(theta[own])
     at <- list(value = result$value + prior$value - sum(gamma^2 / v) / 2,

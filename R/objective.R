@@ -231,13 +231,12 @@ objective_by_passes <- function(whole, name, aux, z, model, jitter, control, gra
   result <- at_sums()
   if (!is.null(result$reason) || !gradient) return(result)
   no_rows <- list(x = z[0L, , drop = FALSE], y = numeric())
+  add_slopes <- function(a, b) Map(`+`, a, b)
   slopes <- add_slopes(pass(native_gradient, add_slopes, adjoint = result$adjoint),
                        native_gradient(name, aux, z, no_rows, model, jitter, result$adjoint, sums$k_sum, control))
   result <- at_sums(slopes$rss) # with residuals summed over all rows, the value is accurate to rounding
   c(slopes[c("gradient", "theta")], result[c("value", "noise", "reason")])
 }
-
-add_slopes <- function(a, b) Map(`+`, a, b)
 
 #' @export
 inducing_points <- function(x, m, kernel, method = c("greedy", "random", "kmeans", "divergence"), y = NULL,

@@ -270,7 +270,5 @@ count_evaluations <- function(state, name, result) {
 
 # Returns an environment that records seconds, evaluations and rows of a fit's stages, and why the fit was stopped.
 no_state <- function() {
-  state <- new.env(parent = emptyenv())
-  state$seconds <- state$evaluations <- state$rows <- numeric()
-  state
+  list2env(list(seconds = numeric(), evaluations = numeric(), rows = numeric()), parent = emptyenv())
 }

@@ -73,8 +73,7 @@ parameter_units <- function(kernel, x, power, table = kernel_parameters(kernel),
   of_lengthscale <- function(leaf, at) {
     if (identical(leaf$profile, "periodic")) return(list(low = 0.03, high = 1e2))
     d <- length(leaf$inputs)
-    coded <- function(column) all(x[, column] == 0 | x[, column] == 1)
-    levels <- function(columns) length(columns) > 1L && all(vapply(columns, coded, NA))
+    levels <- function(columns) length(columns) > 1L && all(are_coded(x[, columns, drop = FALSE]))
     own <- leaf$inputs[if (is.null(leaf$shared)) at else leaf$shared == at]
     on_sphere <- length(own) == 3L && !levels(own)
     if (!is.null(leaf$shared)) { # a sphere has two dimensions, an R factor one
@@ -213,10 +212,13 @@ mean_leaf <- function(x, columns, variance) {
   new_kernel("mean", "linear mean", NULL, variance, columns, centre = u$centre, rate = u$rate)
 }
 
+# Returns TRUE for each column of x that has only the numbers 0 and 1.
+are_coded <- function(x) unname(colSums(x != 0 & x != 1) == 0)
+
 # Returns centre and finite rate of each input of a linear function: mean and 1 / spread, or 0 and 1 for 0/1 columns.
 basis_units <- function(x) {
   if (!ncol(x)) return(list(centre = numeric(), rate = numeric()))
-  coded <- vapply(seq_len(ncol(x)), function(j) all(x[, j] == 0 | x[, j] == 1), NA)
+  coded <- are_coded(x)
   unit <- ifelse(coded, 1, spreads_of(x))
   list(centre = unname(ifelse(coded, 0, colMeans(x))), rate = pmin(1 / unname(unit), .Machine$double.xmax))
 }

@@ -13,7 +13,7 @@
 response_of <- function(fit) as_response(fit$likelihood, fit$transform)
 
 as_response <- function(likelihood, transform = NULL) {
-  row <- response_row(likelihood)
+  row <- if (is.null(likelihood)) response_rows$gaussian else response_row(likelihood)
   row$transform <- transform
   if (is.null(likelihood)) {
     if (identical(transform$kind, "log")) row$rival[names(row$rival$log)] <- row$rival$log
@@ -31,7 +31,7 @@ as_response <- function(likelihood, transform = NULL) {
   row$words <- approximation_words[[likelihood$approx]]
   row$likelihood <- likelihood
   row$link_name <- likelihood$link
-  row$link <- links[[if (is.null(row$mean_link)) likelihood$link else row$mean_link]]
+  row$link <- links[[row$mean_link %||% likelihood$link]]
   row$theta <- c(likelihood$theta, likelihood$df)
   # A family that the fit found for numbers predicts them like the family that it replaced, and none is censored.
   row$predicts <- if (identical(likelihood$from, "gaussian") && likelihood$link != "identity") "mean" else "latent"

@@ -109,7 +109,7 @@ as_likelihood <- function(family, approx = "laplace") {
             if (any(is.finite(family$ends))) paste("limits", paste(family$ends, collapse = " and ")),
             if (family$link != "identity") paste(family$link, "link")), collapse = ", ")
   c(list(name = row$name, link = family$link, approx = approx, label = label,
-       theta = family$theta, df = family$df, unit = 1, site = if (is.null(row$site)) family$link else row$site,
+       theta = family$theta, df = family$df, unit = 1, site = row$site %||% family$link,
        learned = !is.null(row$shape) && is.null(family$theta), levels = NULL),
     family[intersect(c("ends", "row", "open", "from"), names(family))])
 }
@@ -275,7 +275,7 @@ settle_family <- function(likelihood, response, name) {
   if (!identical(likelihood, "by response")) return(list(likelihood = likelihood))
   if (inherits(response, "Surv")) return(list(family = "times", likelihood = as_likelihood(weibull())))
   has_levels <- is.factor(response) || is.character(response) || is.logical(response)
-  levels <- if (is.factor(response)) levels(response) else if (has_levels) sort(unique(as.character(response)))
+  levels <- if (has_levels) levels(as.factor(response))
   K <- length(levels)
   # A response with too many levels for classes gets NULL, so that check_response() stops with a hint.
   if (!has_levels || !is.null(dim(response)) || K > max(2, length(response) / 2)) return(list(likelihood = NULL))

@@ -171,7 +171,7 @@ binomial_row <- list(
   variance = function(mean, sd, size, theta) (mean * (1 - mean) - sd^2) / size,
   deviance = function(y, mean, size, theta) stats::binomial()$dev.resids(y, mean, size),
   limit = function(u, y, size, theta, link) { # the link of a quantile of Beta(y + 1, size - y)
-    q <- beta_quantiles(stats::pnorm(u), pmin(y, large_count) + 1, size - pmin(y, large_count))
+    q <- beta_quantiles(stats::pnorm(u), y, size - pmin(y, large_count))
     link$pair(q$p, q$rest)
   },
   turns = function(sites) list(0),
@@ -227,7 +227,7 @@ nb_row <- list(
   },
   limit = function(u, y, size, theta, link) { # log(theta B / (1 - B)), where B is a quantile of Beta(y + 1, theta)
     p <- stats::pnorm(u)
-    q <- beta_quantiles(p, pmin(y, large_count) + 1, theta)
+    q <- beta_quantiles(p, y, theta)
     beyond <- log(y) + log(theta) - log(stats::qgamma(p, theta, lower.tail = FALSE))
     ifelse(y > large_count, beyond, log(q$p) - log(q$rest) + log(theta))
   },
@@ -305,8 +305,10 @@ response_rows <- lapply(
 
 response_row <- function(likelihood) likelihood$row %||% response_rows[[likelihood$name %||% "gaussian"]]
 
-# Returns list(p, rest): the p-quantile of Beta(a, b), and 1 minus this quantile without loss of digits.
-beta_quantiles <- function(p, a, b) {
+# Returns list(p, rest): the p-quantile of Beta(y + 1, b), and 1 minus this quantile without loss of digits. y
+# is cut at large_count.
+beta_quantiles <- function(p, y, b) {
+  a <- pmin(y, large_count) + 1
   suppressWarnings(list(p = stats::qbeta(p, a, b), rest = stats::qbeta(p, b, a, lower.tail = FALSE)))
 }
 

@@ -377,10 +377,11 @@ enclose_cells <- function(h, mu, tau, from) {
   c <- pmin(pmax((stats::dnorm(a) - stats::dnorm(b)) / P, a), b)
   V <- 1 + (a * stats::dnorm(a) - b * stats::dnorm(b)) / P - c^2
   at <- function(z) mu + tau * z
-  ends <- list(h$curvature(at(a)), h$curvature(at(b)))
-  middle <- ifelse(at(a) < 0 & at(b) > 0, h$curvature(0 * a), ends[[1L]])
-  least <- do.call(pmin, c(ends, list(middle))) * (1 - back_rounding)
-  most <- do.call(pmax, c(ends, list(middle))) * (1 + back_rounding)
+  left <- h$curvature(at(a))
+  right <- h$curvature(at(b))
+  middle <- ifelse(at(a) < 0 & at(b) > 0, h$curvature(0 * a), left)
+  least <- pmin(left, right, middle) * (1 - back_rounding)
+  most <- pmax(left, right, middle) * (1 + back_rounding)
   value <- h$value(at(c))
   room <- back_rounding * rowSums(P * (abs(value) + h$slope(at(c)) * (abs(mu) + tau)))
   V_room <- 1e-6 * V + 1e-10

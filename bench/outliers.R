@@ -8,7 +8,7 @@
 #   Rscript bench/outliers.R          RMSE of f for a sine with outliers: the default, normal noise, and student(3)
 #   Rscript bench/outliers.R samples  in how many of 40 samples with eight outliers Student's t noise is found
 #   Rscript bench/outliers.R sets     data sets for which Student's t noise is tried, and scores of held-out rows
-#   Rscript bench/outliers.R small    samples of 22 to 40 rows (27 or 40 if wrong), without outliers or with one response times 10
+#   Rscript bench/outliers.R small    22 to 40 rows without outliers, 27 or 40 with one response times 10
 # The sets are those of bench/sets.R. SETS_FOLDER=bench:bench/further has those of the vignette: sets of 50 to 300 rows.
 suppressPackageStartupMessages(library(pfdtc))
 options(pfdtc.threads = 1L)
