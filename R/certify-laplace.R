@@ -137,10 +137,15 @@ weighted_posterior <- function(b, weights, norms) {
 }
 
 # Returns list(sor_variance, unexplained, var_lower, var_upper) for functionals: the SoR variance, the residual prior
-# variance, and bounds on the exact variance. For fits with groups, the variance of levels without rows is omitted.
-variances_of <- function(b, post, fun) {
-  if (inherits(b, "with_effects")) variances_with_effects(b, post, fun) else
-    certify_with(post$factors, post$norms, b$z, b$model, fun)
+# variance, and bounds on the exact variance. For fits with groups, the variance of levels without rows is omitted. If
+# row weights are negative (b$stretch > 1), bounds are those of bound_mode_student(), with the sums of subtract_rows().
+variances_of <- function(b, post, fun, v = if (inherits(b, "with_effects")) variances_with_effects(b, post, fun) else
+  certify_with(post$factors, post$norms, b$z, b$model, fun)) {
+  if (is.null(post$signed)) return(replace(v, "var_upper", list(b$stretch * v$var_upper)))
+  sor <- certify_with(post$signed, post$norms, b$z, b$model, fun)$sor_variance
+  room <- 1e3 * b$growth * sor
+  v$var_lower <- pmax(v$var_lower, sor - room - b$stretch * pmax(v$sor_variance - v$var_lower, 0))
+  replace(v, "var_upper", list(pmin(sor + room + b$rest * (v$var_upper - v$sor_variance), b$stretch * v$var_upper)))
 }
 
 # ---- the range of the row weights W ---------------------------------------------------------------------------------
@@ -176,47 +181,72 @@ posteriors_at_ends <- function(b, range) {
 
 # Bounds the exact GP's mode if W, minus the second derivative of the log likelihood, may be negative (Student's t).
 # Finds e (or Inf) such that the exact GP has one mode in the box of all f that differ from the fit's mode A'u by up to
-# e_n at each row n. For the smallest W in this box, let P = max(W, 0), N = max(-W, 0), and v_n bound the posterior
-# variance of f at row n with row weights P. The conditions are rho = sum N_n v_n < 1 and sqrt(v_n) gamma / (1 - rho) <
-# e_n. gamma bounds sqrt(g'E g + |u - A g|^2), with derivatives g of the log likelihood and the prior covariance A'A + E
-# of f. At any f in the box, posterior variances are at most `stretch` = 1 / (1 - rho) times those with weights P.
+# e_n at each row n. For the smallest W in this box, let P = max(W, 0) and N = max(-W, 0). With row weights P, let S be
+# the SoR posterior covariance of f, and S + R the exact one, so R is positive semidefinite. The conditions are
+#   rho = lambda + t < 1,   lambda = |N^{1/2} S N^{1/2}|_2,   t = sum_n N_n R_nn,   sqrt(v_n / (1 - rho)) gamma < e_n,
+#   v(x) = (SoR variance with row weights P - N / p) + R(x, x) (1 - p) / (1 - p - t),   lambda < p < 1 - t.
+# This holds because (a + b)^2 <= a^2 / p + b^2 / (1 - p) for the parts a and b of f with covariances S and R. The gap
+# 1 - rho is divided between them in the ratio of sqrt(lambda) to sqrt(t). gamma bounds sqrt(g'E g + |u - A g|^2), with
+# derivatives g of the log likelihood and the prior covariance A'A + E of f. At any f in the box, the posterior variance
+# is at most v, and at most `stretch` = 1 / (1 - rho) times the variance with weights P.
 bound_mode_student <- function(b) {
   fun <- values_at(b$model$kernel, b$data$x)
-  at_rows <- function(b) (1 + b$growth) * sqrt(pmin(variances_of(b, b$lo, fun)$var_upper, fun$prior)) * b$gamma
-  b$lo <- weighted_posterior(b, pmax(b$at$W, 0), norms = TRUE)
-  e <- 2 * at_rows(b) + b$slack * b$sites$unit
+  e <- b$slack * b$sites$unit + 2 * b$gamma * sqrt(b$at$left + native_predict(b$at, b$z, b$model, fun$x)$sor_variance)
   for (attempt in 1:8) {
     W <- curvature_range(b$fit$likelihood, b$sites, b$at$f, e)
+    b$stretch <- 1
     b$lo <- weighted_posterior(b, pmax(W$lower, 0), norms = TRUE)
-    reach <- at_rows(b)
-    vup <- if (b$gamma > 0) (reach / b$gamma)^2 else Inf
-    rho <- (1 + b$growth) * sum(pmax(-W$lower, 0) * vup)
-    if (!(rho < 1)) break
-    reach <- reach / (1 - rho)
-    if (all(reach < e)) {
-      b$stretch <- 1 / (1 - rho)
+    if (!all(is.finite(unlist(W)))) break
+    v <- variances_of(b, b$lo, fun)
+    N <- pmax(-W$lower, 0)
+    lost <- subtract_rows(b, b$lo, N)
+    lambda <- min(lost$norm, sum(N * v$sor_variance)) # the norm is at most the trace
+    t <- sum(N * (v$var_upper - v$sor_variance))
+    gap <- 1 - (1 + b$growth) * (lambda + t)
+    if (!(gap > 0)) break
+    b$stretch <- 1 / gap
+    b$rest <- 1 + (t + sqrt(t * lambda)) / gap
+    if (lambda > 0) b$lo$signed <- lost$signed(1 / (lambda + gap / (1 + sqrt(t / lambda))), -1)
+    b$e <- distance_of(b, fun, variances_of(b, b$lo, fun, v))
+    if (all(b$e < e)) {
       b$hi <- weighted_posterior(b, pmax(W$upper, 0), norms = TRUE)
-      b$e <- reach
+      b$hi$signed <- subtract_rows(b, b$hi, pmax(-W$upper, 0))$signed(1, 1)
       return(b)
     }
-    e <- 2 * reach
+    e <- 2 * b$e
   }
+  b$lo$signed <- NULL
   b$stretch <- b$e <- Inf
   b
 }
 
+# Returns list(norm, signed) for the posterior `post` and row weights N. `norm` bounds |N^{1/2} S N^{1/2}|_2, S: SoR
+# posterior covariance of f at the rows. signed(times, side) returns the factors of `post` with `times` N subtracted
+# from the row weights, or NULL. By rounding, their variances may be too large (`side` -1) or too small (`side` 1).
+subtract_rows <- function(b, post, N) {
+  G <- weighted_posterior(b, N, norms = FALSE)$factors$G
+  C <- post$factors$C
+  inner <- b$growth * sqrt(sum(post$factors$G^2)) # bounds the rounding error of C C'
+  lost <- b$growth * sum(diag(G))
+  norm <- eigen(forwardsolve(C, t(forwardsolve(C, G))), symmetric = TRUE, only.values = TRUE)$values[1L]
+  list(norm = if (inner < 0.25) (1 + 4 * inner) * (norm + lost) else Inf, signed = function(times, side) {
+    H <- tcrossprod(C) - times * G + diag(2 * side * (inner + times * lost), nrow(G))
+    if (inner < 0.25) tryCatch(replace(post$factors, "C", list(t(chol(H)))), error = function(e) NULL)
+  })
+}
+
 # Returns an upper bound on |f* - fh|, for values or other functionals of the exact GP's mode f* and the fit's mode fh.
 # For a sum of values with weights c_i, the bound is at most the sum of |c_i| times the bound for value i.
-distance_of <- function(b, fun) {
+distance_of <- function(b, fun, lo = NULL) {
   if (!is.finite(b$stretch)) return(rep(Inf, fun$n))
   values <- fun$kind == "values"
   most <- pmax(b$most, if (values) fun$prior else fun$size)
   prior <- fun$prior + if (values) 0 else b$slack * most
   between <- b$between %||% b # references of version 0.1.0 bound W, but not its average between the modes
-  lo <- variances_of(b, between$lo, fun)
-  top <- sqrt(pmin(lo$var_upper, prior)) # root of the largest variance
+  lo <- lo %||% variances_of(b, between$lo, fun)
+  top <- sqrt(pmin(lo$var_upper, prior * b$stretch)) # root of the largest variance
   distance <- if (!response_of(b$fit)$concave) {
-    top * b$gamma * b$stretch
+    top * b$gamma * sqrt(b$stretch)
   } else {
     bottom <- if (is.null(between$hi)) 0 else
       pmax(variances_of(b, between$hi, fun)$sor_variance * (1 - 1e3 * b$growth) - b$slack * most, 0)
@@ -257,14 +287,14 @@ mode_interval <- function(b, fun) {
   mean <- if (fun$kind != "values") drop(crossprod(features_of(fun, b$z, b$at$L), b$at$beta)) else
     if (inherits(b, "with_effects")) features_with_effects(b, b$at$factors, fun$x)$mean else
       native_predict(b$at, b$z, b$model, fun$x)$mean
-  e <- distance_of(b, fun) + b$slack * pmax(b$most, fun$size) * weights_norm(b$at) +
-    b$growth * (abs(mean) + sqrt(fun$prior * sum(b$at$zeta^2)))
   most <- variances_of(b, b$lo, fun)
+  e <- distance_of(b, fun, if (is.null(b$between)) most) + b$slack * pmax(b$most, fun$size) * weights_norm(b$at) +
+    b$growth * (abs(mean) + sqrt(fun$prior * sum(b$at$zeta^2)))
   new <- most$new %||% 0
   lower <- if (is.null(b$hi)) 0 * mean else pmax(variances_of(b, b$hi, fun)$var_lower, 0) + new
   # The prior variance allows for rounding of kernel values and of sums.
   prior <- fun$prior * (1 + 2 * b$unit) + if (fun$kind == "values") 0 else b$slack * fun$size
-  upper <- pmin(most$var_upper + new, prior) * b$stretch
+  upper <- pmin(most$var_upper + new, prior * b$stretch)
   list(mean_lower = mean - e, mean_upper = mean + e, sd_lower = sqrt(lower), sd_upper = sqrt(pmax(upper, lower)))
 }
 

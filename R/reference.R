@@ -136,7 +136,10 @@ reference_of_source <- function(fit, source, m2, call, tell) {
   recipe <- fit_recipe(fit)
   pass <- function(f, merge, ...) source_pass(source, visit_rows(added_rows, recipe, f, list(...)), merge)
   tell("a sample of the rows")
-  sample <- pass(sampled_rows, function(a, b) smallest_keys(list(a, b)), 20 * m2)
+  sample <- pass(function(rows, size) {
+    smallest_keys(list(list(key = stats::runif(rows$n), values = list(x = rows$x), r = rows$y,
+                            w = merged_weights(rows))), size)
+  }, function(a, b) smallest_keys(list(a, b)), 20 * m2)
   if (is.null(sample)) refuse_other_rows()
   sample <- list(x = sample$values$x, y = sample$r, weights = sample$w, n = length(sample$r))
   z <- sample$x[reference_rows(sample, model$kernel, min(m2, sample$n)), , drop = FALSE]
@@ -152,11 +155,6 @@ reference_of_source <- function(fit, source, m2, call, tell) {
                      norms = finish_norms(norms, posterior, model))
   fit_of_posterior(p, call = call,
              source = list(label = source$label, rows = NA, omitted = 0L, sample = sample$n, passes = 3L))
-}
-
-sampled_rows <- function(rows, size) {
-  chunk <- list(key = stats::runif(rows$n), values = list(x = rows$x), r = rows$y, w = merged_weights(rows))
-  smallest_keys(list(chunk), size)
 }
 
 # Kriging predicts f(x) by w'y, with weights w on the nearest neighbours of x. Let P = K + s2 I with the noise variance

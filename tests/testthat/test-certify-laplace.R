@@ -194,3 +194,87 @@ test_that("the norm of the slopes is no less than the dense one where a single r
   expect_gt(dense, 0.1)
   expect_gte(b$g_E, dense * (1 - 1e-10))
 })
+
+# ---- likelihoods with negative W (Student's t) ----------------------------------------------------------------------
+
+# Returns list(f, mean, sd) of the exact GP's mode nearest to f, by Newton's steps with dense matrices: the mode at the
+# rows, and its mean and sd at the rows with prior covariances `cross` (rows of data, new) and variances `prior`.
+dense_student <- function(f, y, df, sigma, K, cross, prior) {
+  for (i in 1:50) {
+    r <- y - f
+    a <- df * sigma^2
+    g <- (df + 1) * r / (a + r^2)
+    W <- (df + 1) * (a - r^2) / (a + r^2)^2
+    f <- drop(K %*% solve(diag(length(y)) + W * K, W * f + g))
+  }
+  list(f = f, mean = drop(crossprod(cross, (y - f) * (df + 1) / (a + (y - f)^2))),
+       sd = sqrt(prior - colSums(cross * solve(diag(length(y)) + W * K, W * cross))))
+}
+
+# Every third response is so far off that W is negative there.
+many_outliers <- function(n = 90) {
+  with_seed(1, {
+    x <- sort(stats::runif(n, 0, 10))
+    y <- sin(x) + stats::rnorm(n, 0, 0.1)
+    y <- y + (seq_len(n) %% 3 == 0) * sample(c(-1, 1), n, TRUE) * stats::runif(n, 0.5, 1.5)
+    data.frame(x, y, g = letters[1 + seq_len(n) %% 6])
+  })
+}
+
+# Returns the norm and the trace of N^{1/2} S N^{1/2}. S is the posterior covariance for prior covariance Q and row
+# weights P = max(W, 0), and N = max(-W, 0).
+dense_loss <- function(Q, W) {
+  N <- sqrt(pmax(-W, 0))
+  M <- N * t(N * solve(diag(length(W)) + Q * rep(pmax(W, 0), each = length(W)), Q))
+  list(norm = max(eigen(M, TRUE, TRUE)$values), trace = sum(diag(M)))
+}
+
+test_that("with many outliers of Student's t certificates are finite, contain the exact mode and sd, and close", {
+  d <- many_outliers()
+  new <- rbind(d, data.frame(x = c(3.3, 12, 30), y = 0, g = "a"))
+  rows <- seq_len(90)
+  smooth <- kernel_matern(5 / 2, 0.5, 1, inputs = ~x)
+  grouped <- smooth + kernel_group(~g, variance = 0.5)
+  for (case in list(list(y ~ x, smooth, 90), list(y ~ x, smooth, 60), list(y ~ x + g, grouped, 90))) {
+    fit <- suppressMessages(pfdtc(case[[1L]], d, family = student(4, 0.2), kernel = case[[2L]], hyper = "fixed",
+                                  center = FALSE, m = case[[3L]]))
+    K <- kernel_matrix(fit$kernel, new_rows(fit, new)$x)
+    at <- dense_student(predict(at_mode(fit), d), d$y, 4, 0.2, K[rows, rows], K[rows, ], diag(K))
+    b <- with_fixed_seed(laplace_bounds(fit, fit$data))
+    W <- curvature_range(fit$likelihood, b$sites, b$at$f, b$e)$lower
+    loss <- dense_loss(K[rows, rows], W)
+    expect_gt(loss$trace, 1) # with the trace in place of the norm, nothing is known
+    for (effort in c("fast", "reference")) {
+      c <- certify(fit, new, effort = effort)
+      # The dense reference has errors below 1e-9: Newton's steps end at rounding, and W is at most 31.
+      expect_true(all(abs(at$mean - c$mean) <= c$mean_error + 1e-9))
+      expect_true(all(at$sd >= c$sd_lower - 1e-9 & at$sd <= c$sd_upper + 1e-9))
+    }
+    # The reference has a point for every row, so W differs between the modes by rounding alone, and the sd follows W.
+    # The largest ratio seen is 1.002, with groups.
+    expect_lt(max(c$mean_upper - c$mean_lower) / min(c$sd_lower), 1e-3)
+    expect_lt(max(c$sd_upper / c$sd_lower), 1.005)
+    # rho is the norm and the residual variance at the rows (at most 0.04 for 60 points).
+    rho <- 1 - 1 / b$stretch
+    expect_gte(rho, loss$norm * (1 - 1e-9))
+    expect_lt(rho, loss$norm + 0.05)
+    # In the first box that is tried, rho is no less than the norm by the points and the trace of the rest.
+    e <- 2 * b$gamma * sqrt(b$at$left + native_predict(b$at, b$z, b$model, fit$data$x)$sor_variance)
+    W <- curvature_range(fit$likelihood, b$sites, b$at$f, e)$lower
+    loss <- dense_loss(K[rows, rows], W)
+    of_points <- dense_loss(crossprod(features_of(values_at(b$model$kernel, fit$data$x), b$z, b$lo$factors$L)), W)
+    expect_gte(rho, of_points$norm + loss$trace - of_points$trace - 1e-9) # traces of about 1 have errors below 1e-9
+  }
+})
+
+test_that("without a bound on W or on the mode every interval of a log density with several modes is infinite", {
+  d <- many_outliers(30)
+  open <- gp_family(~ -log(1 + (y - f)^2 / 0.04), concave = FALSE, expected = ~ 2 / (0.04 + (y - f)^2))
+  of <- function(family, ...) {
+    suppressMessages(pfdtc(y ~ x, d, family = family, kernel = kernel_se(0.5, 1), hyper = "fixed", ...))
+  }
+  for (fit in list(of(open), of(student(4, 0.2), m = 4))) {
+    c <- certify(fit, d, effort = "fast")
+    expect_true(all(c$mean_error == Inf & c$sd_upper == Inf & c$sd_lower >= 0))
+  }
+})
