@@ -224,15 +224,21 @@ bound_mode_student <- function(b) {
 # posterior covariance of f at the rows. signed(times, side) returns the factors of `post` with `times` N subtracted
 # from the row weights, or NULL. By rounding, their variances may be too large (`side` -1) or too small (`side` 1).
 subtract_rows <- function(b, post, N) {
-  G <- weighted_posterior(b, N, norms = FALSE)$factors$G
-  C <- post$factors$C
-  inner <- b$growth * sqrt(sum(post$factors$G^2)) # bounds the rounding error of C C'
-  lost <- b$growth * sum(diag(G))
-  norm <- eigen(forwardsolve(C, t(forwardsolve(C, G))), symmetric = TRUE, only.values = TRUE)$values[1L]
-  list(norm = if (inner < 0.25) (1 + 4 * inner) * (norm + lost) else Inf, signed = function(times, side) {
-    H <- tcrossprod(C) - times * G + diag(2 * side * (inner + times * lost), nrow(G))
-    if (inner < 0.25) tryCatch(replace(post$factors, "C", list(t(chol(H)))), error = function(e) NULL)
-  })
+  p <- post$factors
+  rows <- which(N > 0)
+  if (!length(rows)) return(list(norm = 0, signed = function(times, side) NULL))
+  V <- features_of(values_at(b$model$kernel, b$data$x[rows, , drop = FALSE]), b$z, p$L)
+  V <- V * rep(sqrt(N[rows]), each = nrow(V))
+  inner <- b$growth * (1 + norm2(p$G)) # bounds the rounding error of C C' = I + G
+  lost <- b$growth * sum(V^2)
+  signed <- function(times, side) {
+    H <- p$G - times * tcrossprod(V) + diag(1 + 2 * side * (inner + times * lost), nrow(V))
+    if (inner < 0.25) tryCatch(replace(p, "C", list(t(chol(H)))), error = function(e) NULL)
+  }
+  U <- forwardsolve(p$C, V)
+  S <- if (ncol(U) > nrow(U)) tcrossprod(U) else crossprod(U)
+  norm <- eigen(S, symmetric = TRUE, only.values = TRUE)$values[1L]
+  list(norm = if (inner < 0.25) (1 + 4 * inner) * (norm + lost) else Inf, signed = signed)
 }
 
 # Returns an upper bound on |f* - fh|, for values or other functionals of the exact GP's mode f* and the fit's mode fh.
