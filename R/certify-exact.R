@@ -7,7 +7,6 @@
 #   budget   at most budget$passes passes over all pairs of rows, within budget$left() seconds
 #   from     an earlier correction to improve, or NULL
 exact_mean <- function(reference, data, ratio, budget, from = NULL, precondition = NULL, sharp = NULL, ...) {
-  if (is.null(ratio)) return(NULL)
   n <- nrow(data$x)
   some <- min(n, 2048L)
   # Estimate the seconds of a product of the kernel matrix with a vector, by timing one for at most 2,048 rows.
@@ -15,8 +14,9 @@ exact_mean <- function(reference, data, ratio, budget, from = NULL, precondition
     native_kernel_matvecs(reference$kernel, data$x[seq_len(some), , drop = FALSE], NULL, numeric(some),
                           reference$control), gcFirst = FALSE)[["elapsed"]] * (n / some)^2
   near <- precondition_by_near_rows(reference, data)
-  in_time <- function() (1 + !near) * pass <= budget$left()
-  if (budget$left() <= 0 || !in_time()) return(NULL)
+  in_time <- function() budget$left() > 0 && (1 + !near) * pass <= budget$left()
+  # R evaluates `ratio` where it is first used: kriging for it takes as long as a reference if the data are many.
+  if (!in_time() || is.null(ratio) || !in_time()) return(NULL)
   if (near && is.null(precondition)) precondition <- near_preconditioner(reference, data)
   state <- solve_exact(reference, data, budget$passes, ratio, from, precondition = precondition, in_time = in_time, ...)
   c(correct_residual(reference, data, state, sharp = sharp %||% !near), state[c("steps", "stalled", "stopped")])

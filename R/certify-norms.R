@@ -87,7 +87,7 @@ finish_norms <- function(norms, p, model, inner = NULL) {
   # For A = L^{-1} k(Z, X) and any beta, c = y'(A'A + s2 I)^{-1} y is at most |y - A'beta|^2 / s2 + |beta|^2. Rounding
   # errors of A add at most (2 out$v_E + kappa_v) kappa_v to c, or error$row to |y - A'beta|. Use the smaller bound.
   value <- function(e) up * (e^2 / noise + beta^2)
-  e <- sqrt(p$rss) + error$e
+  e <- noise * sqrt(norms$vv) + error$e # v = (y - A'beta) / s2
   out$c <- min(value(e) + (2 * out$v_E + kappa_v) * kappa_v, value(e + error$row), up * p$yy / noise)
   if (!isTRUE(growth * G_norm / noise < 0.25)) out$v_E <- Inf # rounding errors of G may exceed s2 / 4
   out$w_norm <- sqrt(out$c / noise)
@@ -151,11 +151,11 @@ distinct_points <- function(z, kernel) choose_greedy(z, nrow(z), kernel, Inf)$z
 dtc_on_points <- function(fit, data, z, call, fast, tight = FALSE, inner = NULL) {
   model <- model_of(fit)
   jitter <- if (is.null(inner)) rounding_jitter(nrow(z)) else inner$jitter
-  posterior <- native_posterior(z, data, model, jitter, control = fit$control)
+  posterior <- native_posterior(z, data, model, jitter, control = fit$control, rss = FALSE)
   norms <- posterior_norms(posterior, z, data, model, fast, tight, fit$control,
                            if (posterior$jitter == jitter) inner$norms)
-  fit_of_posterior(new_posterior("points", model, fit, data, z = z, factors = posterior, jitter = posterior$jitter,
-                                 norms = norms), call = call)
+  fit_of_posterior(new_posterior("points", model, fit, data, z = z, jitter = posterior$jitter, norms = norms,
+                                 factors = c(posterior, list(rss = model$noise^2 * norms$vv))), call = call)
 }
 
 # Returns a fit with a DTC posterior and its norms, on the inducing points of `fit` or the rows of an exact fit. If

@@ -147,10 +147,11 @@ as_value <- function(result, to = NULL) {
 }
 
 # Computes the posterior on inducing points z. If the factorisation of k(z, z) fails, the jitter is multiplied by ten,
-# up to `most`. If `fitc`, the noise includes the residual prior variance.
-native_posterior <- function(z, data, model, jitter, most = max(1e-4, jitter), control = NULL, fitc = FALSE) {
+# up to `most`. If `fitc`, the noise includes the residual prior variance. Without `rss` one pass is saved.
+native_posterior <- function(z, data, model, jitter, most = max(1e-4, jitter), control = NULL, fitc = FALSE,
+                             rss = TRUE) {
   native(ffi_posterior, engine_points(z, model, jitter), engine_rows(data), as.double(most), as.integer(fitc),
-         engine_control(nrow(data$x), control), doing = "The posterior on the inducing points")
+         as.integer(rss), engine_control(nrow(data$x), control), doing = "The posterior on the inducing points")
 }
 
 native_predict <- function(posterior, z, model, x) {

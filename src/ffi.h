@@ -29,7 +29,7 @@ void pack_vecchia(SEXP result, const struct vecchia *whole);
         door(row_features, 2) door(blas_threads, 1) door(linalg_own, 1) door(status, 1) \
     /* ffi_objective.c: */ door(evaluate, 6) door(sums, 4) door(objective, 4)            \
         door(gradient, 6)                                                               \
-    /* ffi_posterior.c: */ door(posterior_of_sums, 2) door(posterior, 5) door(predict, 3) \
+    /* ffi_posterior.c: */ door(posterior_of_sums, 2) door(posterior, 6) door(predict, 3) \
         door(covariance, 4)                                                             \
     /* ffi_divergence.c: */ door(pf_constant, 4) door(pf_divergence, 4) door(lowrank_rows, 4) \
     /* ffi_likelihood.c: */ door(vecchia, 9) door(neighbours, 7)                         \

@@ -3,13 +3,16 @@
 
 /* Returns list(status, jitter, L, G, Ay, yy, k_sum, t, C, beta, rss, log_weights). With L L' = k(Z, Z) and A = L^{-1}
  * k(Z, X), these are G = A A', Ay = A y, yy = y'y, k_sum = sum k(x, x), t = k_sum - tr G, C C' = s2 I + G, beta = (C
- * C')^{-1} A y, rss = |y - A'beta|^2, and the sum of log weights. If fitc is 1, FITC's weights replace the weights. */
-SEXP ffi_posterior(SEXP points, SEXP rows, SEXP most_jitter, SEXP fitc, SEXP control)
+ * C')^{-1} A y, rss = |y - A'beta|^2 (a second pass; only if rss is 1), and the sum of log weights. If fitc is 1, FITC's
+ * weights replace the weights. */
+SEXP ffi_posterior(SEXP points, SEXP rows, SEXP most_jitter, SEXP fitc, SEXP rss,
+                   SEXP control)
 {
     struct evaluation e = {.z = arg_points(points),
                            .most_jitter = arg_number(most_jitter, "most_jitter"),
                            .objective = objective_named("vfe")};
     const size_t M = (size_t)e.z.M;
+    const int with_rss = arg_integer(rss, "rss");
     double *L, *C, *beta;
     e.rows = *arg_data(e.z.model, rows);
     e.pass.plan = arg_plan(control, e.rows.N);
@@ -19,13 +22,15 @@ SEXP ffi_posterior(SEXP points, SEXP rows, SEXP most_jitter, SEXP fitc, SEXP con
     if (status == STATUS_OK)
         status = evaluation_sums(&e);
     if (status == STATUS_OK && (status = e.objective->factor(&e)) == STATUS_OK) {
-        evaluation_gradient(&e); /* computes only rss */
+        if (with_rss) {
+            evaluation_gradient(&e); /* computes only rss */
+            pack_number(result, "rss", evaluation_rss(&e));
+        }
         pack_factors(result, e.z.M, &L, &C, &beta);
         copy(M * M, e.L, L);
         copy(M * M, e.C, C);
         copy(M, e.beta, beta);
         pack_sums(result, &e.stats);
-        pack_number(result, "rss", evaluation_rss(&e));
     }
     pack_status(result, status);
     pack_number(result, "jitter", e.z.jitter);

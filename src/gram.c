@@ -13,7 +13,10 @@ void pairs_add(const struct kernel *k, const struct block *b, const struct block
                int m, const double *P_c, double *K_cb, double *out_b)
 {
     pairs_kernel(k, b, c, K_cb);
-    mult_AB(m, c->n, b->n, 1.0, P_c, K_cb, 1.0, out_b);
+    if (m == 1) /* mult_AB() would copy K_cb into tiles */
+        mult_Atx(c->n, b->n, 1.0, K_cb, P_c, 1.0, out_b);
+    else
+        mult_AB(m, c->n, b->n, 1.0, P_c, K_cb, 1.0, out_b);
 }
 
 /* pairs_add_both() processes this many rows of block b at a time. Their kernel values stay in the level 1 cache. */

@@ -45,9 +45,7 @@ static void gemm(const char *ta, const char *tb, int m, int n, int k, double alp
                  const double *A, int lda, const double *B, int ldb, double beta,
                  double *C)
 {
-    if (m == 0 || n == 0)
-        return;
-    if (own || k == 0) { /* the BLAS would refuse a leading dimension of zero */
+    if (own || m == 0 || n == 0 || k == 0) { /* BLAS refuses a leading dimension of 0 */
         scale_by((size_t)m * n, beta, C);
         gemm_add(own, m, n, k, alpha, entries(ta, A, lda), entries(tb, B, ldb), C, 1, m,
                  0);
@@ -116,12 +114,17 @@ void add_xyt(int m, int n, double alpha, const double *x, const double *y, doubl
         add_scaled((size_t)m, alpha * y[j], x, A + (size_t)j * m);
 }
 
+void add_lower_ABt(int m, int n, double alpha, const double *A, const double *B,
+                   double *C)
+{
+    gemm_add(linalg_lanes(), m, m, n, alpha, entries("N", A, m), entries("T", B, m), C, 1,
+             m, 1);
+}
+
 void add_A_At(int m, int n, const double *A, double *C)
 {
-    if (m == 0 || n == 0)
-        return;
-    if (own)
-        gemm_add(own, m, m, n, 1.0, entries("N", A, m), entries("T", A, m), C, 1, m, 1);
+    if (own || m == 0 || n == 0)
+        add_lower_ABt(m, n, 1.0, A, A, C);
     else
         F77_CALL(dsyrk)("L", "N", &m, &n, &one, A, &m, &one, C, &m FCONE FCONE);
 }

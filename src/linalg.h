@@ -30,6 +30,9 @@ void mult_Atx(int m, int n, double alpha, const double *A, const double *x, doub
 void add_xyt(int m, int n, double alpha, const double *x, const double *y, double *A);
 /* C += A A', lower triangle only    A: m x n,  C: m x m */
 void add_A_At(int m, int n, const double *A, double *C);
+/* C += alpha A B', lower triangle only     A: m x n,  B: m x n,  C: m x m. Never calls a BLAS */
+void add_lower_ABt(int m, int n, double alpha, const double *A, const double *B,
+                   double *C);
 void mirror_lower(int n, double *A);
 void add_transpose(int n, double *A);
 void add_diagonal(int n, double value, double *A);

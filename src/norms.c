@@ -96,8 +96,20 @@ static struct block with_A(const struct row_groups *g, int start, int n, double 
     return b;
 }
 
-/* Adds a piece's part to Psi = sum_b (N / n_b) A_b E_bb A_b' over groups b of n_b rows, with A = L^{-1} k(Z, X), L L' =
- * k(Z, Z), and the residual prior covariance E. Stores the largest row sum of |E_bb| in the piece. */
+/* Stores v = (y - A'beta) / s2 and A v of a block, for which the pass computed A = L^{-1} k(Z, X_b). */
+static void residuals_at(const struct row_groups *g, const struct visit *to)
+{
+    const struct residuals residuals = {g->z.M, g->beta, g->z.model->s2, g->v, g->Av};
+    double rss = 0.0;
+    struct visit block = *to;
+    block.sums = &rss;
+    const struct sink sink = residuals_sink(&residuals, &rss);
+    sink.add(sink.self, &block);
+}
+
+/* Adds a piece's part to the lower triangle of Psi = sum_b (N / n_b) A_b E_bb A_b' over groups b of n_b rows, with A =
+ * L^{-1} k(Z, X), L L' = k(Z, Z), and the residual prior covariance E. Stores the largest row sum of |E_bb| in the
+ * piece. If the visit has A, the piece is a whole group, whose v = (y - A'beta) / s2 and A v are stored too. */
 static void T2_add(const void *self, const struct visit *to)
 {
     const struct pieces *all = self;
@@ -105,10 +117,14 @@ static void T2_add(const void *self, const struct visit *to)
     const struct piece p = piece_of(all, to->number);
     const int M = g->z.M;
     const size_t inner = (size_t)g->inner, Mn = M * inner;
-    double *A = to->work, *A_c = A + Mn, *AE = A_c + Mn, *E = AE + Mn,
-           *sums = E + inner * inner, *scratch = sums + inner,
-           *other = scratch + rows_size(g), largest = 0.0;
-    const struct block own = with_A(g, p.start + p.i, p.n, scratch, A);
+    double *AE = to->work, *E = AE + Mn, *sums = E + inner * inner,
+           *scratch = sums + inner, *other = scratch + rows_size(g),
+           *A_i = other + rows_size(g), *A_c = A_i + Mn, largest = 0.0;
+    const struct block own =
+        to->A != NULL ? to->block : with_A(g, p.start + p.i, p.n, scratch, A_i);
+    const double *A = to->A != NULL ? to->A : A_i;
+    if (to->A != NULL)
+        residuals_at(g, to);
     fill((size_t)M * p.n, 0.0, AE);
     fill((size_t)p.n, 0.0, sums);
     for (int j = 0; j < p.n_b; j += g->inner) {
@@ -121,7 +137,7 @@ static void T2_add(const void *self, const struct visit *to)
             for (int r = 0; r < m; r++)
                 sums[q] += fabs(E[(size_t)q * m + r]);
     }
-    mult_ABt(M, p.n, M, (double)g->rows.N / p.n_b, AE, A, 1.0, to->sums);
+    add_lower_ABt(M, p.n, (double)g->rows.N / p.n_b, AE, A, to->sums);
     for (int q = 0; q < p.n; q++)
         largest = fmax(largest, sums[q]);
     g->largest[to->number] = largest;
@@ -169,6 +185,22 @@ static void norms_open(struct row_groups *g)
     g->largest = arena_take(arena, most);
 }
 
+/* Runs T2_add() over all groups. If a group has one piece, the pass computes A, otherwise T2_add() does. */
+static void run_T2(struct row_groups *g)
+{
+    const int N = g->rows.N, M = g->z.M;
+    const size_t n = (size_t)g->inner, MM = (size_t)M * M;
+    const struct pieces all = pieces_of(g, g->t2);
+    const size_t more = (M + n + 1) * n + 2 * rows_size(g);
+    if (all.each == 1)
+        pass_run(&g->pass, sum_sink(&all, T2_add, 0, more, MM, g->Psi));
+    else
+        run_pieces(g, &all, sum_sink(&all, T2_add, 0, more + 2 * M * n, MM, g->Psi));
+    mirror_lower(M, g->Psi);
+    g->lam = sum_lam(g, &all);
+    g->spread = (double)N / (N - (N - 1) / g->t2 * g->t2);
+}
+
 void norms_run(struct row_groups *g)
 {
     norms_open(g);
@@ -176,12 +208,15 @@ void norms_run(struct row_groups *g)
     const size_t n = (size_t)g->inner, MM = (size_t)M * M;
     const struct residuals residuals = {M, g->beta, g->z.model->s2, g->v, g->Av};
     double rss;
-    pass_run(&g->pass, residuals_sink(&residuals, &rss));
-    g->vv_sum = sum_squares((size_t)N, g->v);
     g->T1 = g->lam = INFINITY;
     g->kappa = 0.0;
     g->spread = 1.0;
     fill(MM, 0.0, g->Psi);
+    if (g->t2 != g->inner) /* else run_T2() stores the residuals */
+        pass_run(&g->pass, residuals_sink(&residuals, &rss));
+    if (g->t2 > 0)
+        run_T2(g);
+    g->vv_sum = sum_squares((size_t)N, g->v);
     if (g->t1 > 0) {
         const int whole = g->t1 / g->inner * g->inner; /* A v is known for whole pieces */
         const struct pieces all = pieces_of(g, g->t1 >= N  ? N
@@ -189,14 +224,6 @@ void norms_run(struct row_groups *g)
                                                            : g->inner);
         run_pieces(g, &all, row_sink(&all, T1_add, 0, n + n * n + 2 * rows_size(g)));
         sum_T1(g, &all, arena_take(g->pass.plan.arena, (size_t)M));
-    }
-    if (g->t2 > 0) {
-        const struct pieces all = pieces_of(g, g->t2);
-        struct sink T2 = sum_sink(
-            &all, T2_add, 0, (3 * (size_t)M + n + 1) * n + 2 * rows_size(g), MM, g->Psi);
-        run_pieces(g, &all, T2);
-        g->lam = sum_lam(g, &all);
-        g->spread = (double)N / (N - (N - 1) / g->t2 * g->t2);
     }
 }
 

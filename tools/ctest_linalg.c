@@ -93,6 +93,17 @@ static void updates(int m, int n)
             else
                 CHECK_NEAR(at(C, i, j), at(want, i, j), 1e-14);
         }
+    const struct matrix B = random_matrix(m, n);
+    struct matrix D = matrix_of(m, m, C.x); /* NaN above the diagonal */
+    add_lower_ABt(m, n, -0.3, A.x, B.x, D.x);
+    const struct matrix both = plus(want, -0.3, times(A, transposed(B)));
+    for (int j = 0; j < m; j++)
+        for (int i = 0; i < m; i++) {
+            if (i < j)
+                CHECK(isnan(at(D, i, j)));
+            else
+                CHECK_NEAR(at(D, i, j), at(both, i, j), 1e-14);
+        }
     mirror_lower(m, C.x);
     for (int j = 0; j < m; j++)
         for (int i = 0; i < m; i++)

@@ -47,7 +47,7 @@ door_examples <- function() {
     pf_constant = list(model, rows, nu, ec),
     pf_divergence = list(points, rows, nu, ec),
     lowrank_rows = list(model, nu, rows, ec),
-    posterior = list(points, rows, 1e-4, 0L, ec),
+    posterior = list(points, rows, 1e-4, 0L, 1L, ec),
     predict = list(post_of(own), p$x, ec),
     "predict of an exact posterior" = list(post_of(list(L = exact$L, C = NULL, beta = exact$alpha), p$x), p$new, ec),
     covariance = list(post_of(own["L"]), own$C, p$x, 0L),

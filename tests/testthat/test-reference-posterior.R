@@ -41,6 +41,17 @@ test_that("references of other models, of other kinds and without data are refus
   expect_input_error(reference(bare), "keep_data")
 })
 
+test_that("a reference has the residuals of its norms, and nothing is computed for a correction without time", {
+  made <- reference_problem(n = 150)
+  ref <- with_seed(1, reference(made$fit, 30))
+  fresh <- function(...) native_posterior(ref$inducing, made$fit$data, model_of(ref), ref$jitter, ...)
+  expect_null(fresh(rss = FALSE)$rss)
+  expect_equal(ref$factors$rss, fresh()$rss, tolerance = 1e-12)              # two orders of one sum of 150 squares
+  late <- list(passes = 10L, left = function() 0)
+  expect_null(exact_mean(ref, made$fit$data, stop("kriging for the goal"), late))
+  expect_null(exact_mean(ref, made$fit$data, NULL, list(passes = 10L, left = function() Inf)))
+})
+
 test_that("with merged rows a reference has at most as many points as distinct rows", {
   p <- problem(n = 20, m = 4)
   rows <- rep(1:20, 3)
