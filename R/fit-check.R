@@ -10,6 +10,10 @@ check_any_fit <- function(fit, argument) {
   fit <- with_new_names(fit)
   if (!is.null(fit$reference)) fit$reference <- with_new_names(fit$reference)
   check_fit_parts(fit, argument)
+  found <- fit$likelihood # In earlier versions `from` was the replaced likelihood, NULL if Gaussian.
+  replaced <- !is.character(found$from) && !isTRUE(found$open)
+  if (replaced && isTRUE(grepl(paste0("^", found$name, "[(]"), fit$because["rival"])))
+    fit$likelihood[c("from", "asked")] <- list(found$from$name %||% "gaussian", if (!is.null(found$from)) found["from"])
   old <- fit$signature
   if (old_signature(fit) && !is.null(fit$data)) {
     fit$signature <- data_signature(fit$data)

@@ -74,7 +74,9 @@ gp_hurdle <- function(formula, data, family = NULL, ...) {
     fit <- eval(with_arguments(pfdtc, given), home) # evaluates weights like lm()
     replace(fit, "call", list(with_arguments(quote(pfdtc), c(given["formula"], shown))))
   }
-  where <- if (is.null(call$subset)) bquote(.(left) > 0 & !is.na(.(left))) else above
+  where <- bquote(.(left) > 0 & !is.na(.(left)))
+  given <- found(call$subset, "subset", home)
+  if (!is.null(given)) where <- if (is.logical(given)) bquote(.(call$subset) & .(where)) else above
   both <- list(zero = part(bquote(as.numeric(.(left) > 0)), stats::binomial(), rows, list(family = quote(binomial()))),
                positive = part(left, family, above, list(family = call$family %||% str2lang(row$call), subset = where)))
   formula <- stats::formula(stats::terms(formula, data = data)) # without `.`
@@ -221,12 +223,12 @@ predict.gp_hurdle <- function(object, newdata = NULL, type = c("response", "zero
   interval <- check_choice(interval)
   refuse_if(interval != "none" && !type %in% c("response", "median"), "interval",
             sprintf("is not available with type = \"%s\"", type))
-  at <- stats::predict(object$zero, newdata, se.fit = TRUE)
+  at <- stats::predict(object$zero, newdata, type = "latent", se.fit = TRUE)
   chance <- function(f) response_moments(response_of(object$zero), f, at$se.fit^2)$mean
   above <- chance(at$fit)
   if (type == "zero") return(chance(-at$fit))
   known <- rows_above_0(object$positive, newdata)
-  f <- lapply(stats::predict(object$positive, known, se.fit = TRUE), unname)
+  f <- lapply(stats::predict(object$positive, known, type = "latent", se.fit = TRUE), unname)
   response <- response_of(object$positive)
   quantile <- function(p) { # 0, or a quantile of the positive part
     within <- (p - (1 - above)) / above

@@ -346,11 +346,12 @@ update.gp_fit <- function(object, formula., ..., evaluate = TRUE) {
     call$formula <- stats::formula(object) # the name of the formula has another meaning here
   }
   # A family found for numbers stays if a new argument may exclude the search. With a log link, units would change.
-  found <- object$likelihood
+  found <- check_any_fit(object, "object")$likelihood
   units <- c("kernel", "offset", "center")
   keeps <- c("m", "tol", "inducing", "neighbours", "approx", "control", if (identical(found$link, "identity")) units)
-  if (identical(found$asked, list(NULL)) && any(keeps %in% names(extras)))
-    call$family <- str2lang(sprintf("replace(pfdtc::%s(%s), \"from\", \"gaussian\")", found$name, found$df %||% ""))
+  found_it <- identical(found$from, "gaussian") && (is.null(call$family) || length(found$asked))
+  if (found_it && any(keeps %in% names(extras))) call$family <-
+    str2lang(sprintf("replace(pfdtc::%s(%s), \"from\", \"gaussian\")", found$name, found$df %||% ""))
   known <- names(extras) %in% names(call)
   for (name in names(extras)[known]) call[[name]] <- extras[[name]] # NULL removes the argument
   call <- with_home(as.call(c(as.list(call), extras[!known])), parent.frame())

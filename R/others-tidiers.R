@@ -215,8 +215,8 @@ Anova.gp_fit <- function(mod, ...) {
 emm_basis.gp_fit <- function(object, trms, xlev, grid, ...) {
   refuse_if(response_of(object)$kind == "labels", "object", "has several classes",
             hint = "Average predict(type = \"response\") over the rows of a grid.")
-  p <- stats::predict(object, grid, full_cov = TRUE, re = FALSE)
   response <- response_of(object)
+  p <- stats::predict(object, grid, type = if (response$conjugate) "mean" else "latent", full_cov = TRUE, re = FALSE)
   label <- if (response$reads == "classes") "prob" else if (response$discrete) "rate" else "response"
   list(X = diag(nrow(grid)), bhat = unname(p$fit), nbasis = matrix(NA), V = unname(p$cov),
        dffun = function(k, dfargs) Inf, dfargs = list(), # `misc` lets emmeans transform f to the response

@@ -180,13 +180,14 @@ count_rows <- function(fit, n, new, sign = 1) {
   note_rows(fit, n)
 }
 
-# Counts n rows added (removed if n < 0), computes the sd of the response anew, and removes `tol`, which belongs to the
-# old rows and inducing points.
+# Counts n rows added (removed if n < 0), and removes `tol`, which belongs to the old rows and inducing points. Without
+# data, computes the sd of the response by sums, unless its square is so small beside yy that most digits would be lost.
 note_rows <- function(fit, n) {
   what <- if (n > 0) "added" else "dropped"
   fit$because[] <- sub("there are ([0-9,]+( distinct)? rows)", "the original fit had \\1", fit$because)
   s <- as.list(fit$signature$sums)
-  if (n != 0 && length(s$yy)) fit$sd_y <- sqrt(max(s$yy - s$y^2 / s$w, 0) / s$w * s$n / (s$n - 1))
+  left <- s$yy - s$y^2 / s$w
+  if (is.null(fit$data) && n != 0 && isTRUE(left > 1e-10 * s$yy)) fit$sd_y <- sqrt(left / s$w * s$n / (s$n - 1))
   replace(fit, c(if (n != 0) what, "tol"), c(if (n != 0) sum(fit[[what]], abs(n)), list(NULL)))
 }
 
@@ -221,7 +222,9 @@ fit_of_data <- function(fit, data) {
     fit$unexplained <- fit$factors$t / data$n / model$noise
   }
   if (!is.null(fit$learned)) attr(fit$learned, "below") <- NULL # the maximum of the likelihood is unknown here
-  fit[c("nobs", "signature")] <- list(data$n, data_signature(data))
+  sd <- if (!response_of(fit)$conjugate) data$sd_y else data$scale *
+    response_unit(response_of_rows(data), of_used_rows(data, users_weights(data)), 0, TRUE, FALSE, "newdata")$sd
+  fit[c("nobs", "signature", "sd_y")] <- list(data$n, data_signature(data), sd)
   if (!is.null(fit$reference))
     fit$reference <- if (!response_of(fit)$conjugate)
       with_fixed_seed(laplace_reference(fit, data, min(fit$reference$m, data$n))) else

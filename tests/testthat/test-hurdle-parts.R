@@ -13,6 +13,9 @@ test_that("update() and drop1() of a part of a hurdle fit that part again", {
   expect_identical(stats::nobs(again), stats::nobs(fit$positive))
   some <- gp_hurdle(y ~ x, d, subset = x > 2, kernel = kernel_se(0.9, 1), hyper = "fixed")
   expect_equal(predict(update(some$positive, . ~ .)), predict(some$positive))
+  expect_identical(stats::nobs(update(some$positive, data = d[60:1, ])), stats::nobs(some$positive))
+  rows <- gp_hurdle(y ~ x, d, subset = -(1:5), kernel = kernel_se(0.9, 1), hyper = "fixed")
+  expect_equal(predict(update(rows$positive, . ~ .)), predict(rows$positive))
   expect_identical(extractAIC(fit)[1], attr(logLik(fit), "df"))
 })
 
@@ -50,4 +53,17 @@ test_that("insight finds the rows of the positive part", {
   d <- hurdle_data()
   fit <- fixed_hurdle(y ~ x, d)
   expect_identical(insight::get_data(fit$positive, verbose = FALSE)$y, d$y[d$y > 0])
+})
+
+test_that("a hurdle and emmeans take f of a found log-logistic response, not its mean", {
+  d <- hurdle_data()
+  found <- replace(loglogistic(), "from", "gaussian") # as in family() of a fit that found it
+  each <- lapply(list(found, loglogistic()), function(f) fixed_hurdle(z ~ x, d, family = f))
+  expect_identical(predict(each[[1]]), predict(each[[2]]))
+  skip_if_not_installed("emmeans")
+  fit <- each[[1]]$positive
+  f <- as.data.frame(emmeans::emmeans(fit, ~x, at = list(x = 2)))
+  expect_equal(f$emmean, predict(fit, data.frame(x = 2), type = "latent")[[1]])
+  y <- as.data.frame(emmeans::emmeans(fit, ~x, at = list(x = 2), type = "response"))
+  expect_equal(y$response, exp(f$emmean))
 })

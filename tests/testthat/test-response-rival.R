@@ -281,6 +281,23 @@ test_that("a found log-logistic response stays in an update that excludes the se
   expect_identical(name_of(update(found, offset = rep(0.1, 120))), "gaussian") # in units of y, not of f
 })
 
+test_that("found families of earlier versions are known as found", {
+  at <- data.frame(x = c(-1, 0, 1))
+  as_saved <- function(fit, ...) {
+    fit$likelihood[c("from", "asked")] <- NULL
+    fit$call$transform <- NULL # an argument of typo_fit()
+    replace(fit, "likelihood", list(c(fit$likelihood, list(...))))
+  }
+  old <- as_saved(skewed, predicts = "mean")
+  expect_identical(predict(old, at), predict(skewed, at))
+  for (fit in list(old, as_saved(robust))) expect_identical(name_of(update(fit, m = 20)), name_of(fit))
+  expect_identical(settings_again(check_any_fit(old, "old"), "refit")$likelihood$name, "loglogistic") # as before
+  classes <- check_any_fit(as_saved(skewed, from = list(name = "ordinal")), "classes")$likelihood
+  expect_identical(classes[c("from", "asked")], list(from = "ordinal", asked = list(from = list(name = "ordinal"))))
+  kept <- check_any_fit(as_saved(skewed, open = TRUE), "kept") # the family asked for, which no other replaced
+  expect_null(kept$likelihood$from)
+})
+
 test_that("a found family is named as found, without words for censored times", {
   for (fit in list(robust, skewed)) {
     expect_match(paste(utils::capture.output(print(fit)), collapse = " "), "found in +place of +gaussian\\(\\)")

@@ -316,6 +316,14 @@ test_that("after rows were added or dropped, the sd of the response is that of a
   expect_equal(more$sd_y, stats::sd(d$dist), tolerance = 1e-8) # sums of squares lose (mean / sd)^2 = 2e5 roundings
   expect_equal(drop_rows(more, 31:50)$sd_y, fit$sd_y, tolerance = 1e-8)
   expect_match(report(more)$text, sprintf("sd of the response %s", format(stats::sd(d$dist), digits = 3)), fixed = TRUE)
+  for (keep in c(TRUE, FALSE)) { # with a mean of 6e10 sds, sums have no digit of the sd
+    far <- transform(cars, dist = dist + 1e12)
+    old <- pfdtc(dist ~ speed, far[1:30, ], kernel = kernel_se(5, 500), noise = 200, hyper = "fixed", m = 8,
+                 keep_data = keep)
+    expect_equal(add_rows(old, far[31:50, ])$sd_y, if (keep) stats::sd(cars$dist) else old$sd_y, tolerance = 1e-5)
+  }
+  trend <- pfdtc(dist ~ speed, cars[1:30, ], kernel = kernel_se(5, 500), noise = ~ speed)
+  expect_equal(drop_rows(add_rows(trend, cars[31:50, ]), 31:50)$sd_y, trend$sd_y) # without the weights of the trend
   exact <- gp_exact(dist ~ speed, d, like = fit)
   expect_error(kl_divergence(more, exact), "add the rows to both", class = "pfdtc_error_input")
   both <- add_rows(gp_exact(dist ~ speed, d[1:30, ], like = fit), d[31:50, ])
