@@ -130,8 +130,9 @@ column_owners <- function(inputs, names, variables) {
 ones_of_rows <- function(x, columns) {
   number <- numeric(nrow(x))
   for (k in seq_along(columns)) {
-    one <- x[, columns[k]] == 1
-    if (any(x[!one, columns[k]] != 0) || any(number[one] > 0)) return(NULL)
+    v <- x[, columns[k]]
+    one <- which(v == 1)
+    if (sum(v != 0) > length(one) || any(number[one] > 0)) return(NULL)
     number[one] <- k
   }
   if (all(number > 0)) number

@@ -106,8 +106,7 @@ held_out_response <- function(model, from, earlier = FALSE) {
     list(residual = all$alpha / all$precision, variance = 1 / all$precision)
   } else {
     near <- problem$neighbours(model$theta, rows, learning_sizes$score[["near"]], earlier = earlier)
-    native_vecchia(pool, now, rows, near, slopes = FALSE,
-                   at = list(rows = engine_rows(pool), control = problem$input(length(rows))$control))
+    native_vecchia(pool, problem$by_number(model$theta), rows, near, slopes = FALSE, at = problem$input(length(rows)))
   }
   if (!length(at$residual)) at[c("residual", "variance")] <- NA_real_ # a factorisation failed
   count <- tabulate(from$rows$group)

@@ -301,8 +301,13 @@ with_smoother_profile <- function(from, transform) {
   from
 }
 
-# Returns the lambda from 0 to 2 of the transform T that maximises the profile likelihood of a linear model of T(y).
+# Returns the lambda from 0 to 2 of the transform T that maximises the profile likelihood of a linear model of T(y). For
+# d columns, QR takes time n d^2. So if a factor has many levels, only every k-th row is used, 5 d rows at least.
 lambda_of_line <- function(transform, rows) {
+  n <- nrow(rows$x)
+  d <- ncol(rows$x)
+  some <- seq(1L, n, by = max(1L, n %/% (5L * d)))
+  if (d > many_levels) rows <- take_rows_of(rows[c("x", "y", "w", "offset")], some)
   w <- if (is.null(rows$w)) 1 else rows$w
   line <- qr(linear_design(rows$x) * sqrt(w))
   each <- function(lambda) {
@@ -318,8 +323,8 @@ lambda_of_line <- function(transform, rows) {
 likeliest_lambda <- function(transform, from, problem, theta) {
   counted <- problem$counted
   neighbours <- problem$neighbours(theta, counted, learning_sizes[[from$size]][["near"]])
-  now <- problem$at(theta)
-  at <- list(rows = engine_rows(problem$pool), control = problem$input(length(counted))$control)
+  now <- problem$by_number(theta)
+  at <- problem$input(length(counted))
   each <- function(lambda) {
     transform$lambda <- lambda
     part <- rows_transformed(from$rows, transform)

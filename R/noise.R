@@ -68,22 +68,22 @@ place_noise_trend <- function(trend, x, lengthscale) {
 # Returns the Matern 3/2 correlation of rows of x with Z. The first row of Z is subtracted first, because distances
 # computed from squares of large inputs, such as seconds since 1970, would lose all digits.
 smooth_values <- function(smooth, x) {
-  scaled <- function(x) (x - rep(smooth$z[1L, ], each = nrow(x))) / rep(smooth$lengthscale, each = nrow(x))
-  x <- pmin(pmax(scaled(x), -most_far), most_far)
+  scaled <- function(x) cut_far((t(x) - smooth$z[1L, ]) / smooth$lengthscale)
+  u <- scaled(x)
   z <- scaled(smooth$z)
-  r <- sqrt(3 * pmax(outer(rowSums(x^2), rowSums(z^2), `+`) - 2 * tcrossprod(x, z), 0))
+  r <- sqrt(3 * pmax(outer(colSums(u^2), colSums(z^2), `+`) - 2 * crossprod(u, z), 0))
   (1 + r) * exp(-r)
 }
 
-# Scaled inputs are cut at this size, so that their products are finite.
-most_far <- 1e100
+# Cuts scaled inputs at 1e100, so that their products are finite. pmin() would make three copies of x.
+cut_far <- function(x) if (max(0, x) > 1e100 || min(0, x) < -1e100) pmin(pmax(x, -1e100), 1e100) else x
 
 # Returns the features of each row of x for its log noise variance, the linear features first.
 noise_basis <- function(trend, x) {
   x <- rotated(trend, x)
   linear <- x[, trend$columns, drop = FALSE]
-  linear <- (linear - rep(trend$centre, each = nrow(x))) * rep(trend$rate, each = nrow(x))
-  if (any(abs(linear) > most_far)) linear <- pmin(pmax(linear, -most_far), most_far)
+  moved <- which(trend$centre != 0 | trend$rate != 1) # 0/1 columns are not
+  linear[, moved] <- cut_far(t((t(linear[, moved, drop = FALSE]) - trend$centre[moved]) * trend$rate[moved]))
   if (is.null(trend$smooth)) return(linear)
   cbind(linear, smooth_values(trend$smooth, x[, trend$smooth$columns, drop = FALSE]) %*% trend$smooth$root)
 }
@@ -113,19 +113,7 @@ noise_factor <- function(trend, x) {
 trend_spread <- function(trend, B) {
   if (is.null(trend$smooth)) return(0)
   level <- if (is.null(trend$level)) numeric(ncol(B) + 1L) else trend$level
-  pmin(pmax(level[1L] + 2 * drop(B %*% level[-1L]) + row_forms(B, trend$covariance), 0), most_spread)
-}
-
-# Returns the diagonal of B V B'. If B has many columns, most elements of a row are 0, because a row has one level of a
-# factor. Rows that have the same other columns are then computed together, from these columns.
-row_forms <- function(B, V) {
-  alike <- if (ncol(B) < many_levels) rep(1, nrow(B)) else drop((B != 0) %*% sin(seq_len(ncol(B))))
-  forms <- lapply(split(seq_along(alike), alike), function(rows) {
-    own <- ncol(B) < many_levels | colSums(B[rows, , drop = FALSE] != 0) > 0
-    b <- B[rows, own, drop = FALSE]
-    rowSums((b %*% V[own, own]) * b)
-  })
-  unsplit(forms, alike)
+  pmin(pmax(level[1L] + 2 * drop(B %*% level[-1L]) + native(ffi_row_forms, B, trend$covariance), 0), most_spread)
 }
 
 # Returns the noise variance of a new response of weight 1 at rows of x, in squared units of y. As s2 is learned again
@@ -215,7 +203,8 @@ problem_with_trend <- function(problem, trend, v, B = noise_basis(trend, problem
   wide$vecchia <- function(theta, rows, neighbours, slopes = TRUE) {
     gamma <- theta[-own]
     log_factor <- drop(B %*% gamma)
-    basis <- B * (abs(log_factor) < most_trend)
+    inside <- abs(log_factor) < most_trend
+    basis <- if (all(inside)) B else B * inside
     factor <- exp(pmin(pmax(log_factor, -most_trend), most_trend))
     result <- problem$vecchia(theta[own], rows, neighbours, TRUE, given / factor, basis)
     if (!is.finite(result$value)) return(list(value = -Inf))

@@ -73,7 +73,7 @@ parameter_units <- function(kernel, x, power, table = kernel_parameters(kernel),
   of_lengthscale <- function(leaf, at) {
     if (identical(leaf$profile, "periodic")) return(list(low = 0.03, high = 1e2))
     d <- length(leaf$inputs)
-    levels <- function(columns) length(columns) > 1L && all(are_coded(x[, columns, drop = FALSE]))
+    levels <- function(columns) length(columns) > 1L && all(are_coded(x, columns))
     own <- leaf$inputs[if (is.null(leaf$shared)) at else leaf$shared == at]
     on_sphere <- length(own) == 3L && !levels(own)
     if (!is.null(leaf$shared)) { # a sphere has two dimensions, an R factor one
@@ -212,15 +212,18 @@ mean_leaf <- function(x, columns, variance) {
   new_kernel("mean", "linear mean", NULL, variance, columns, centre = u$centre, rate = u$rate)
 }
 
-# Returns TRUE for each column of x that has only the numbers 0 and 1.
-are_coded <- function(x) unname(colSums(x != 0 & x != 1) == 0)
+# Returns TRUE for each of the columns of x that has only the numbers 0 and 1.
+are_coded <- function(x, columns = seq_len(ncol(x))) {
+  vapply(columns, function(j) sum(x[, j] == 0) + sum(x[, j] == 1) == nrow(x), NA)
+}
 
 # Returns centre and finite rate of each input of a linear function: mean and 1 / spread, or 0 and 1 for 0/1 columns.
 basis_units <- function(x) {
-  if (!ncol(x)) return(list(centre = numeric(), rate = numeric()))
-  coded <- are_coded(x)
-  unit <- ifelse(coded, 1, spreads_of(x))
-  list(centre = unname(ifelse(coded, 0, colMeans(x))), rate = pmin(1 / unname(unit), .Machine$double.xmax))
+  other <- which(!are_coded(x))
+  units <- list(centre = numeric(ncol(x)), rate = rep(1, ncol(x)))
+  units$centre[other] <- colMeans(x[, other, drop = FALSE])
+  units$rate[other] <- pmin(1 / spreads_of(x[, other, drop = FALSE]), .Machine$double.xmax)
+  units
 }
 
 # Returns the design of a linear model in x. Powers of 2 scale its columns, as lm.fit() fails for subnormal numbers.

@@ -32,7 +32,7 @@ void pack_vecchia(SEXP result, const struct vecchia *whole);
     /* ffi_posterior.c: */ door(posterior_of_sums, 2) door(posterior, 6) door(predict, 3) \
         door(covariance, 4)                                                             \
     /* ffi_divergence.c: */ door(pf_constant, 4) door(pf_divergence, 4) door(lowrank_rows, 4) \
-    /* ffi_likelihood.c: */ door(vecchia, 9) door(neighbours, 7)                         \
+    /* ffi_likelihood.c: */ door(vecchia, 9) door(neighbours, 7) door(row_forms, 2)      \
     /* ffi_effects.c: */ door(effect_sums, 5) door(eliminate, 6) door(effect_solve, 6)   \
         door(effect_predict, 6) door(integrated, 9) door(near_effects, 5)               \
         door(level_products, 4) door(factor, 3)                                         \

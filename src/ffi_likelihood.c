@@ -55,6 +55,21 @@ SEXP ffi_vecchia(SEXP model, SEXP rows, SEXP weights, SEXP noise_basis, SEXP tar
     return packed(result);
 }
 
+/* Returns b'V b for each row b of B. */
+SEXP ffi_row_forms(SEXP B_, SEXP V_)
+{
+    int n, q;
+    const double *B = arg_matrix(B_, "B", &n, &q),
+                 *V = arg_vector(V_, "V", (size_t)q * q);
+    struct arena arena = {.more = alloc_doubles};
+    const struct sparse b = sparse_rows(n, q, B, &arena);
+    SEXP forms = PROTECT(Rf_allocVector(REALSXP, n));
+    for (int i = 0; i < n; i++)
+        REAL(forms)[i] = sparse_form(&b, i, V);
+    UNPROTECT(1);
+    return forms;
+}
+
 void arg_neighbours(SEXP s, int n, int *few, int *most)
 {
     arg_check(TYPEOF(s) == INTSXP && XLENGTH(s) > 0 && XLENGTH(s) < 3,

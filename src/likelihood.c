@@ -223,34 +223,6 @@ enum { most_rows = 256 };
 /* The pass sums score, information and MORE numbers: the log likelihood, and how many blocks failed, by kind. */
 enum { VALUE, NOT_PD, NOT_FINITE, MORE };
 
-/* Copies the entries of column x for the s rows `near` and then for row `own` to one lane, which begins at `to`. */
-static void gather_column(const double *x, int s, const int *near, int own, int lanes,
-                          double *to)
-{
-    for (int a = 0; a < s; a++)
-        to[a * lanes] = x[near[a]];
-    to[s * lanes] = x[own];
-}
-
-/* Copies inputs, responses and noise of the s rows `near` and then of row `own` to one lane. */
-static void gather(const struct likelihood *l, int s, const int *near, int own, int lane,
-                   const struct gathered *to)
-{
-    const int columns = kernel_columns(l->model->kernel), lanes = to->v->lanes;
-    const size_t next = (size_t)(s + 1) * lanes;
-    for (int j = 0; j < columns; j++)
-        gather_column(l->rows->X + (size_t)j * l->rows->ldx, s, near, own, lanes,
-                      to->X + j * next + lane);
-    for (int j = 0; j < l->q; j++)
-        gather_column(l->b + (size_t)j * l->rows->N, s, near, own, lanes,
-                      to->b + j * next + lane);
-    gather_column(l->rows->y, s, near, own, lanes, to->y + lane);
-    for (int a = 0; a <= s; a++) {
-        const int row = a < s ? near[a] : own;
-        to->noise[a * lanes + lane] = l->model->s2 / or_one(l->weights, row);
-    }
-}
-
 static int neighbours_of(const struct likelihood *l, int t)
 {
     const int *near = l->neighbours + (size_t)t * l->s;
@@ -268,24 +240,65 @@ static int has_information(const struct likelihood *l, int t)
     return l->slopes != 2 || t / sampled_terms % sampled_of == 0;
 }
 
+/* The sums of the rows in all lanes are computed by `part` if there is a noise basis. It has a coefficient for each of
+ * those columns of the basis alone that are not 0 in all of these rows: derivatives by other coefficients are 0. Its
+ * parameter i is parameter at[i] of the whole. */
+struct part {
+    double *memory; /* vecchia_size() doubles for all coefficients */
+    int *row, *at;  /* numbers of the rows in all lanes; p + q integers */
+};
+
+static struct vecchia part_begin(const struct likelihood *l, int n,
+                                 const struct part *part, double *b)
+{
+    const int own = l->model->kernel->n_theta + 1;
+    struct vecchia sum;
+    const int q = sparse_gather(&l->basis, n, part->row, part->at + own, b);
+    for (int i = 0; i < own + q; i++)
+        part->at[i] = i < own ? i : part->at[i] + own;
+    vecchia_init(l->model->kernel, q, part->memory, &sum);
+    return sum;
+}
+
+static void part_end(const struct vecchia *part, const int *at, struct vecchia *sum)
+{
+    for (int i = 0; i < part->p; i++) {
+        sum->score[at[i]] += part->score[i];
+        for (int j = i; j < part->p && part->information != NULL; j++)
+            sum->information[(size_t)at[i] * sum->p + at[j]] +=
+                part->information[(size_t)i * part->p + j];
+    }
+}
+
 /* Adds terms t, ..., t + n - 1 of the likelihood, with s neighbours each, one in a lane. Other lanes have weight 0. */
 static enum status add_lanes(const struct likelihood *l, int t, int n, int s,
-                             const struct gathered *to, struct vecchia *sum)
+                             const struct gathered *to, const struct part *part,
+                             struct vecchia *sum)
 {
-    for (int lane = 0; lane < to->v->lanes; lane++) {
-        const int own = t + (lane < n ? lane : n - 1);
+    const struct source *from = l->rows;
+    const int sparse = l->slopes && l->q > 0, lanes = to->v->lanes,
+              rows = (s + 1) * lanes, *row = part->row;
+    for (int i = 0; i < rows; i++) { /* number a of a lane, its own row last */
+        const int lane = i % lanes, a = i / lanes, own = t + (lane < n ? lane : n - 1);
         const int *near = l->neighbours + (size_t)own * l->s;
-        gather(l, s, near, l->row[own], lane, to);
-        for (int a = 0; a <= s && l->given != NULL; a++)
-            to->y[a * to->v->lanes + lane] =
-                l->given[(size_t)own * (l->s + 1) + (a < s ? a : l->s)];
+        part->row[i] = a < s ? near[a] : l->row[own];
+        to->y[i] = l->given == NULL
+                       ? from->y[row[i]]
+                       : l->given[(size_t)own * (l->s + 1) + (a < s ? a : l->s)];
+        to->noise[i] = l->model->s2 / or_one(l->weights, row[i]);
         to->times[lane] = lane < n ? or_one(l->times, own) : 0.0;
     }
-    struct vecchia part = *sum;
+    for (int j = 0; j < kernel_columns(l->model->kernel); j++)
+        for (int i = 0; i < rows; i++)
+            to->X[(size_t)j * rows + i] = from->X[(size_t)j * from->ldx + row[i]];
+    struct vecchia own = sparse ? part_begin(l, rows, part, to->b) : *sum;
+    own.value = sum->value;
     if (!has_information(l, t))
-        part.information = NULL;
-    const enum status status = vecchia_add(to, l->model->kernel, s, l->slopes, &part);
-    sum->value = part.value;
+        own.information = NULL;
+    const enum status status = vecchia_add(to, l->model->kernel, s, l->slopes, &own);
+    sum->value = own.value;
+    if (sparse)
+        part_end(&own, part->at, sum);
     for (int lane = 0; lane < n && l->u != NULL; lane++) {
         double *u = l->u + (size_t)(t + lane) * (l->s + 1);
         for (int a = 0; a <= s; a++)
@@ -313,6 +326,9 @@ static void terms_add(const void *self, const struct visit *v)
                                 times,
                                 l->u == NULL ? NULL : u,
                                 u + n + 2 * lanes->lanes};
+    const size_t used = vecchia_rows_size(lanes, k, l->q, l->s);
+    int *row = (int *)(to.work + used + vecchia_size(k, l->q));
+    const struct part part = {to.work + used, row, row + n};
     struct vecchia sum;
     enum status status = STATUS_OK;
     vecchia_init(k, l->q, v->sums, &sum);
@@ -322,7 +338,7 @@ static void terms_add(const void *self, const struct visit *v)
             t++;
         while (t < end && t < first + lanes->lanes && neighbours_of(l, t) == s &&
                has_information(l, t) == has_information(l, first));
-        status = add_lanes(l, first, t - first, s, &to, &sum);
+        status = add_lanes(l, first, t - first, s, &to, &part, &sum);
     }
     v->sums[size + VALUE] = sum.value;
     v->sums[size + NOT_PD] = status == STATUS_EXACT_NOT_PD;
@@ -339,11 +355,14 @@ enum status likelihood_run(struct likelihood *l, struct vecchia *whole)
         plan->n_blocks = (l->count + most_rows - 1) / most_rows;
     }
     const struct lanes *v = lanes_of(linalg_lanes());
-    const size_t each = ((size_t)l->s + 1) * (kernel_columns(k) + 3 + l->q) + 3;
+    const size_t n = (size_t)l->s + 1, each = n * (kernel_columns(k) + 4 + l->q) + 3;
     double *sums = arena_take(plan->arena, size + MORE);
-    struct sink sink =
-        sum_sink(l, terms_add, 0, each * v->lanes + vecchia_rows_size(v, k, l->q, l->s),
-                 size + MORE, sums);
+    struct sink sink = sum_sink(l, terms_add, 0,
+                                each * v->lanes + vecchia_rows_size(v, k, l->q, l->s) +
+                                    size + k->n_theta + 1 + l->q,
+                                size + MORE, sums);
+    if (l->slopes)
+        l->basis = sparse_rows(l->rows->N, l->q, l->b, plan->arena);
     sink.by_block = 1;
     vecchia_init(k, l->q, sums, whole);
     pass_run(&l->pass, sink);

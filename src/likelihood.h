@@ -17,6 +17,7 @@
  * Rows with equally many neighbours are processed at the same time, one in each lane. */
 #include "lanes.h"
 #include "pass.h"
+#include "sparse.h"
 
 struct vecchia {
     int p;         /* number of parameters: of the kernel, log noise, q coefficients */
@@ -52,6 +53,7 @@ struct likelihood {
     const double *weights;     /* of the rows [N], or NULL */
     int q;                     /* number of columns of b */
     const double *b;           /* N x q: the log noise is linear in its columns */
+    struct sparse basis;       /* entries of b, which likelihood_run() sets */
     int count, s;              /* number of terms; largest number of neighbours */
     int slopes;     /* 0: value; 1: also derivatives; 2: information from a sample */
     const int *row; /* rows of the terms [count], from 0 */

@@ -3,6 +3,7 @@
 #include <string.h>
 #include "ctest.h"
 #include "linalg.h"
+#include "sparse.h"
 
 void group_status(void)
 {
@@ -166,8 +167,34 @@ static void small_and_large(void)
         vectors(n);
 }
 
+/* Checks that copied rows keep their columns with an entry, in order, and lose the others. */
+static void sparse_matrices(void)
+{
+    enum { N = 30, Q = 20, SOME = 7 };
+    struct arena arena = {array(2000), 2000, 0, NULL};
+    struct matrix B = random_matrix(N, Q);
+    for (int i = 0; i < N * Q; i++)
+        B.x[i] *= i % 11 == 0;
+    const struct sparse b = sparse_rows(N, Q, B.x, &arena);
+    const int row[SOME] = {3, 0, 29, 3, 14, 15, 16};
+    int at[2 * Q];
+    double *to = array(SOME * Q);
+    const int count = sparse_gather(&b, SOME, row, at, to);
+    for (int j = 0, k = 0; j < Q; j++) {
+        double size = 0.0;
+        for (int i = 0; i < SOME; i++)
+            size += fabs(B.x[j * N + row[i]]);
+        CHECK((k < count && at[k] == j) == (size > 0.0));
+        for (int i = 0; i < SOME && size > 0.0; i++)
+            CHECK(to[k * SOME + i] == B.x[j * N + row[i]]);
+        k += size > 0.0;
+    }
+    CHECK(count < Q && sparse_gather(&b, 0, row, at, to) == 0);
+}
+
 void group_linalg(void)
 {
+    sparse_matrices();
     for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
         linalg_own(ways[i]);
         small_and_large();

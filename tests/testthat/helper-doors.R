@@ -61,6 +61,7 @@ door_examples <- function() {
     forms = list(post_of(own), list(diag(3)), p$x, ec),
     paths = list(post_of(own), p$x, sites, rbind(diag(3), 1), ec),
     sites = list(sites, p$y),
+    row_forms = list(rbind(diag(3), 1), diag(3)),
     norms = list(post_of(own), rows, 1:20, 5L, 5L, ec),
     cross = list(post_of(own), rows, p$new, ec),
     certify = list(post_of(with_G), norms, p$x, NULL, NULL, ec),

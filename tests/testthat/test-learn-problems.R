@@ -327,3 +327,27 @@ test_that("a search ends early only if it cannot reach the value at which its mo
   expect_gt(steps(-0.1)[2L], -1e-5)
   expect_identical(steps(-0.1), steps(-Inf))
 })
+
+test_that("a noise basis of 0/1 columns has the derivatives of an equal basis without zeros", {
+  n <- 150
+  q <- 40
+  x <- with_seed(3, matrix(stats::runif(2 * n), n))
+  B <- cbind(x, outer(with_seed(4, sample(q, n, TRUE)), seq_len(q), `==`))
+  data <- list(x = x, y = with_seed(5, stats::rnorm(n)), weights = with_seed(6, stats::runif(n, 0.5, 2)))
+  model <- list(kernel = place_kernel(kernel_se(lengthscale = c(0.3, 0.4), variance = 0.8), x), noise = 0.3)
+  rows <- 31:n
+  near <- with_seed(7, vapply(rows, function(i) sample.int(i - 1L, 12L), integer(12)))
+  at <- function(B, slopes) native_vecchia(data, model, rows, near, slopes = slopes, basis = B)
+  A <- diag(q + 2)
+  A[seq_len(q), ] <- A[seq_len(q), ] + 0.1
+  J <- diag(q + 6)
+  J[-(1:4), -(1:4)] <- A
+  expect_true(all(B %*% A != 0))
+  for (slopes in 1:2) {
+    sparse <- at(B, slopes)
+    dense <- at(B %*% A, slopes)
+    expect_identical(sparse$value, dense$value)
+    expect_equal(drop(crossprod(J, sparse$score)), dense$score, tolerance = 1e-12) # rounding
+    expect_equal(crossprod(J, sparse$information %*% J), dense$information, tolerance = 1e-12)
+  }
+})

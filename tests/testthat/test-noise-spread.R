@@ -262,8 +262,9 @@ test_that("the variance of log noise over levels of factors is that of all colum
   dense <- with_seed(2, matrix(stats::rnorm(5 * n), n))
   B <- cbind(outer(levels[, 1], 1:40, `==`) + 0, outer(levels[, 2], 1:30, `==`) + 0, dense)
   V <- with_seed(3, crossprod(matrix(stats::rnorm(75^2), 75)))
-  expect_equal(row_forms(B, V), rowSums((B %*% V) * B), tolerance = 1e-13)
+  forms <- function(B, V) native(ffi_row_forms, B, V)
+  expect_equal(forms(B, V), rowSums((B %*% V) * B), tolerance = 1e-13)
   few <- 71:75
-  expect_identical(row_forms(B[, few], V[few, few]), rowSums((B[, few] %*% V[few, few]) * B[, few]))
-  expect_equal(row_forms(0 * B, V), numeric(n))
+  expect_equal(forms(B[, few], V[few, few]), rowSums((B[, few] %*% V[few, few]) * B[, few]), tolerance = 1e-13)
+  expect_identical(forms(0 * B, V), numeric(n))
 })
