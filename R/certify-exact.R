@@ -1,11 +1,10 @@
 # Computes the mean k_x'v of the exact GP at x, k_x = k(X, x), by preconditioned conjugate gradients on (K + s2 W^{-1})
 # v = y, and bounds rounding errors. K is the kernel matrix, s2 the noise variance, W the diagonal matrix of weights.
 
-# Returns the correction of the reference posterior's mean towards the exact mean: correct_residual(), with `steps`,
-# `stalled` and `stopped` of solve_exact(). Returns NULL if there is no goal or no time. The arguments are:
-#   ratio    as in solve_exact(), or NULL without a goal
-#   budget   at most budget$passes passes over all pairs of rows, within budget$left() seconds
-#   from     an earlier correction to improve, or NULL
+# Returns a correction of the reference posterior's mean towards the exact mean: the result of correct_residual(), plus
+# `steps`, `stalled` and `stopped` of solve_exact(). Returns NULL if `ratio` is NULL or no time is left. At most
+# budget$passes passes over all pairs of rows are allowed, within budget$left() seconds. The other arguments are those
+# of the two functions. NULL: `precondition` and `sharp` depend on precondition_by_near_rows().
 exact_mean <- function(reference, data, ratio, budget, from = NULL, precondition = NULL, sharp = NULL, ...) {
   n <- nrow(data$x)
   some <- min(n, 2048L)

@@ -75,8 +75,9 @@ bounds_at_mode <- function(fit, data, tight) {
   bounds_around(new_bounds(fit, data, z, fit$kernel, tight, sites, at$jitter), at)
 }
 
-# Returns the initial list `b` of laplace_bounds(). `effects` is TRUE for groups beside inducing points. Then `b` has
-# the class "with_effects", and residual prior variances are those of the model b$smooth, which has no groups.
+# Returns the initial list `b` of laplace_bounds(). `effects` is TRUE if effects of groups are estimated beside the
+# inducing variables. Then `b` has the class "with_effects", and residual prior variances are those of the model
+# b$smooth, the kernel without its terms of groups.
 new_bounds <- function(fit, data, z, kernel, tight, sites, jitter, effects = FALSE) {
   m <- nrow(z)
   n <- nrow(data$x)

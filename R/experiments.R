@@ -114,9 +114,9 @@ load_dataset <- function(name, dir = Sys.getenv("PFDTC_DATA")) {
 #' Plot optimisations and results of experiments
 #'
 #' `plot_trace()` draws the objective of fits during optimisation, in a panel for each method, minus the panel's
-#' smallest value. For an experiment, the smallest value of each repetition is subtracted, but `"pf"` lines show the pF
-#' divergence itself. If a line still falls at its end, increase `maxit`. The others draw results of [run_experiment()]
-#' on log axes, as in Huggins et al. (2019).
+#' smallest value. For an experiment, the smallest value of each repetition is subtracted, but `"pf"` lines show the [pF
+#' divergence][pf_objective] itself. If a line still falls at its end, increase `maxit`. The others draw results of
+#' [run_experiment()] on log axes, as in Huggins et al. (2019).
 #' @usage
 #' plot_trace(fits, against = c("evaluation", "seconds"), ..., method = NULL, dataset = NULL,
 #'   m = NULL)
@@ -138,24 +138,25 @@ load_dataset <- function(name, dir = Sys.getenv("PFDTC_DATA")) {
 #' @param best Should only the repetition with the smallest error be shown?
 #' @param divergence pF divergence under the auxiliary distribution of the fit (`"own"`, only for `"pf"`) or under
 #'   the `"exact"` posterior.
-#' @param datasets,methods,method,dataset,m Data sets, methods and number of inducing points to show. Default: all; for
-#'   `plot_trace()` and `plot_divergence_error()` the first data set and number.
+#' @param datasets,methods,method,dataset,m Data sets, methods and number of inducing points to show. Default: all;
+#'   `plot_trace()` and `plot_divergence_error()` (of `"pf"`): the first of each.
 #' @param figure Which figure `autoplot()` draws with ggplot2.
 #' @param ... Arguments of [plot.default()]; for `autoplot()` the arguments of the figure, by name.
 #' @return Invisibly, the figure's data: a data frame with columns `dataset`, `method`, `m`, and `middle` (median),
 #'   `low`, `high` and `n` (number of repetitions), or `repetition`, `error` and `kl` (nats). `plot_divergence_error()`
 #'   has `repetition`, `evaluation`, `divergence`, `what` and `error`, and the attribute `slope`, the coefficients of
-#'   the two fitted lines. `plot_trace()` has `fit`, `objective_of` (method), `evaluation`, `seconds`, `objective` and,
-#'   for fits, `round` (which line). `autoplot()` returns a ggplot.
-#' @details In `plot_trace()`, values are comparable between fits with the same data, hyperparameters and auxiliary
-#'   distribution. If the auxiliary distribution is renewed ([aux_refresh()], `hyper = "joint"`), a new line begins each
-#'   time, and no value is subtracted. For a non-Gaussian fit the line shows the last search for hyperparameters.
+#'   the two fitted lines. `plot_trace()` has `fit`, `objective`, `objective_of`, `evaluation`, `seconds`, titles `axis`
+#'   and `along`, `round` or `repetition`. `autoplot()`: a ggplot.
+#' @details In `plot_trace()`, values are comparable between fits with the same data, hyperparameters and [auxiliary
+#'   distribution][aux_sor]. If the auxiliary distribution is renewed ([aux_refresh()], `hyper = "joint"`), a new line
+#'   begins each time, and no value is subtracted. For a non-Gaussian fit the line shows the last search for
+#'   hyperparameters.
 #'
 #' `plot_rmse()` draws errors against the number of inducing points. A line for each method joins the medians over the
 #' repetitions, and bars show the range. `plot_kl()` draws Kullback-Leibler divergences in the same way, or with
 #' `against = "error"` as a point for each fit. `plot_divergence_error()` draws errors of posterior mean and sd against
-#' the pF divergence. A thin line shows one repetition, from the start (open) to the end (filled). The thick line is a
-#' least squares fit, and its slope is printed above.
+#' the [pF divergence][pf_objective]. A thin line shows one repetition, from the start (open) to the end (filled). The
+#' thick line is a least squares fit, and its slope is printed above.
 #' @seealso [run_experiment()], [plot.gp_fit()], `vignette("paper")`
 #' @examples
 #' plot_trace(pfdtc(dist ~ speed, cars, m = 10, control = pfdtc_control(maxit = 100)))

@@ -309,29 +309,29 @@ check_fits_given <- function(lacking, dots, caller) {
 #'   * General: `call`, `method` and `version`; `posterior` is `"exact"`, `"far"` (inducing points) or `"far + near"`
 #'     (with nearest neighbours); `because` explains each choice.
 #'   * Response: `likelihood` and its parameters `theta` for a non-Gaussian family; `transform`; `noise_trend`, the
-#'     model of the log noise variance; `noise_tail`, the variance of the part of the log noise variance that inputs
-#'     do not explain. `response` is a data frame of transforms and noise models (or families) compared: `merit` is the
-#'     Vecchia log likelihood minus 2 or more for each of the `parameters` (families: leave-one-out). `chosen` marks
-#'     the selected row, `refused` is `TRUE` if held-out rows are predicted poorly, `tail` is the learned `noise_tail`.
+#'     model of the log noise variance; `noise_tail`, the variance of the part of the log noise variance that inputs do
+#'     not explain. `response` is a data frame of transforms and noise models compared: `merit` is the Vecchia log
+#'     likelihood minus at least 2 nats for each of the `parameters`, `chosen`: selected, `refused`: poor predictions of
+#'     held-out rows, `tail`: `noise_tail`. If two families were compared and the fit is not Gaussian, it has these
+#'     (`merit`: leave-one-out).
 #'   * Kernel: `kernel`; `noise`, the noise variance; `kernels`, a data frame of the kernels compared. `score` is a
-#'     penalty for `parameters` (all lengthscales count) plus a loss: minus the log density per held-out
-#'     scaled response or, if `se` is `NA`, minus the log marginal likelihood per scaled response. `se` is the standard
-#'     error of the difference from the best.
-#'   * Learning: `learned`, a data frame with a row for each start: `lengthscale` and `noise` of the start (data
-#'     scaled), and the objective reached (`evidence`). Starts within `attr(learned, "same")` nats of the best count as
-#'     equal. `pilot`, if `hyper = "pilot"`, has `trace`, `convergence`, `message` and `evaluations` of that search.
-#'     `evidence`: see [logLik()][gp_fit-methods]. `small_n` may have, below 50 rows, the leave-one-out log densities of
-#'     `fit`, a `linear` model and the `mean`.
+#'     penalty for `parameters` minus the log density per held-out scaled response (or, if `se` is `NA`, the log
+#'     marginal likelihood per row). `se`: standard error of the difference from the best by density.
+#'   * Learning: `learned`, the starts of the first search (Matern 3/2 unless `kernel` is given): `lengthscale` and
+#'     `noise` (data scaled), objective reached (`evidence`). Starts within `attr(learned, "same")` nats of the best
+#'     count as equal. `pilot`, if `hyper = "pilot"`, has `trace`, `convergence`, `message` and `evaluations` of that
+#'     search. `evidence`: see [logLik()][gp_fit-methods]. `small_n` may have, below 50 rows, leave-one-out log
+#'     densities of `fit`, a `linear` model and `mean`.
 #'   * Inducing points: `inducing` is a matrix of the `m` (at most `m_asked`) inducing points, or of all rows if the
-#'     posterior is exact; `moved` (were they to be optimised?), `jitter`, `inducing_method`; `unexplained` is the mean
-#'     prior variance that they do not explain, divided by the noise variance (`Inf` if unknown). `factors` has sums
-#'     over rows and Cholesky factors of the posterior.
+#'     posterior is exact; `moved` (optimised?), `jitter`, `inducing_method`; `unexplained` is the mean prior variance
+#'     that they do not explain, divided by the noise variance (`Inf` if unknown). `factors` has sums over rows and
+#'     Cholesky factors of the posterior.
 #'   * Neighbours: `neighbours` is their number, `near` has what predictions from neighbours need. `trial` compares
 #'     predictions of held-out rows: `gain` is the mean log density without neighbours minus that with neighbours, `se`
 #'     its standard error.
-#'   * Optimisation: `trace` is a data frame (objectives are comparable
-#'     within a `round`); `convergence` is 0 (done), 1 (`maxit`), 2 (time), 51 (failed) or 52 (interrupt); `message`,
-#'     `maxit`; `evaluations` and `seconds` by stage.
+#'   * Optimisation: `trace` is a data frame (objectives are comparable within a `round`, if any); `convergence` is 0
+#'     (done), 1 (`maxit`), 2 (time), 51 (failed) or 52 (interrupt); `message`, `maxit`; `evaluations` and `seconds` by
+#'     stage.
 #'   * Accuracy: `tol` is a list with the certified errors `mean` and `sd`, `met` (was `tol` met?) and `needs` (advice
 #'     if not). `reference` is the result of [reference()].
 #'   * Rows: `frame` and `terms`; `data` and `na.action`, if `keep_data` is `TRUE`.

@@ -199,7 +199,7 @@ learn_stage <- function(data, s, state) {
     }, otherwise = start())
   }
   if (isTRUE(state$open) && length(s$free) && is_bare(s$kernel) && data$n <= exact_learning_rows) {
-    # With few rows, maximum likelihood makes variances too small, as in a linear model (bench/few.R). Multiply kernel
+    # With few rows, estimated variances are too small, as in a linear model (bench/few.R). Multiply kernel
     # and noise variances by n / (n - p), for p learned hyperparameters (n / 2 at most). Below few_rows rows, also
     # multiply by (t / z)^2, where t and z are the 97.5 % quantiles of Student's t (n - 1 degrees of freedom) and of the
     # normal. Then 95 % intervals are as wide as those of Student's t (bench/fewer.R). Predictions also average over the
@@ -214,7 +214,7 @@ learn_stage <- function(data, s, state) {
         c(if (is.null(data$noise_trend$smooth)) "hyperparameter" else "effective parameter", # see noise_df()
           if (any(kernel_parameters(found$kernel)$mean)) "kernel, linear mean" else "kernel")
       state$because["scale"] <- sprintf(paste(
-        "Variance inflation: variances of %1$s and noise are multiplied by %2$.2f, because maximum likelihood makes",
+        "Variance inflation: variances of %1$s and noise are multiplied by %2$.2f, because estimation makes",
         "them too small with %3$s of %1$s and noise estimated from %4$d rows%5$s."),
         of[2L], growth, count_of(as.integer(p), of[1L]), as.integer(n), if (widening > 1)
           sprintf(paste(". They are multiplied by %.2f too, so that 95 %% credible intervals are as wide as with",

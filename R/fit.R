@@ -175,7 +175,8 @@ check_size_of_classes <- function(q, m, n) {
 # the training inputs. They are the certified error of the mean, divided by sd(y), and |exact sd / sd - 1|. For a
 # non-Gaussian likelihood, the first is the certified error of the mode, divided by the sd of f at the row.
 #
-# Candidate fits are tried one after the other. A yardstick(), which has bounds on the exact GP, gives their errors.
+# Candidate fits are tried one after the other. Their errors are computed by error_of() of a yardstick(), which has
+# bounds on the exact GP.
 # `job` is an environment with data, learned, plan, goal, control, state, late() (TRUE when time is over), all
 # `candidates`, the `best` one, and `yard`, the last yardstick.
 
@@ -298,8 +299,8 @@ search_rows <- function(job, z = NULL, neighbours = NULL) {
   })
 }
 
-# Returns a yardstick(): bounds on the exact GP at `rows`, from a reference and kriging on neighbours. First, at most 50
-# passes over all pairs of rows reduce the error of the reference's mean at 64 of the rows to tol / 8 sds of y.
+# Returns a yardstick() with bounds on the exact GP at `rows`, from a reference and kriging on neighbours. At most 50
+# passes over all pairs of rows try to reduce the error of the reference's mean at 64 of the rows to tol / 8 sds of y.
 near_yardstick <- function(fit, data, rows, goal, left) {
   points <- reference_rows(data, model_of(fit)$kernel, min(4L * points_of_fit(fit), nrow(data$x)))
   reference <- dtc_on_points(fit, data, data$x[points, , drop = FALSE], NULL, fast = FALSE)

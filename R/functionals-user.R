@@ -108,7 +108,7 @@ functionals_of_rows <- function(fit, functionals, names, new, ask) {
 #' @param newdata Rows to average over. Default: up to 200 training rows.
 #' @param at,n Values of the variable. Default: at most `n` over the range, or all levels of a factor.
 #' @param weights Relative weights of the rows. Default: equal weights.
-#' @param type `"link"` for f, or `"response"` (default with a transform or a found log-logistic response).
+#' @param type `"link"` for f, or `"response"` (default with a transform, or if [loglogistic()] replaced [gaussian()]).
 #' @return A data frame of class `pfdtc_dependence`, which `plot()` and `autoplot()` draw. Each row has a value of the
 #'   variable, in the first column, and the columns of [linear_functional()].
 #' @source Friedman (2001), Greedy function approximation: a gradient boosting machine, *Annals of Statistics* 29.

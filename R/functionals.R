@@ -124,8 +124,9 @@ roberts_sequence <- function(n, d) {
 #   average = (2 T(0) - T(u - a) - T(b - u)) / w for u in [a, b], else |T(|a - u|) - T(|b - u|)| / w,
 #   prior variance of the average of f over an interval = 2 / w^2 (w (T(0) - T(w)) - M(w)).
 #
-# For intervals shorter than a lengthscale, digits would cancel in the formulas. Such intervals use Gauss-Legendre's
-# rule on both sides of u, which is exact to rounding. Other kernels use weighted sums over the points of such a rule.
+# For intervals shorter than a lengthscale, digits would cancel in the formulas. For these, Gauss-Legendre's rule is
+# used on [a, u] and on [u, b], because k may have a kink at u. It is exact to rounding. Other kernels use weighted sums
+# over the points of such a rule.
 
 # Returns functions of t for the Matern correlation m(t) = e^-x k(x), x = c t, with polynomials k, tail, first: m; its
 # integral from t to infinity, e^-x tail(x) / c; the integral of s m(s) from 0 to t, (first(0) - e^-x first(x)) / c^2.

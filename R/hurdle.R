@@ -22,7 +22,7 @@
 #' @details `coef()`, `vcov()`, `confint()` and [report()] combine both fits: names begin with `zero.` or `positive.`.
 #'   Functions for one fit, such as `drop1()`, take `fit$zero` or `fit$positive`. [certify()] returns the mean
 #'   `response` and the probability `zero` under Laplace's approximation, with bounds `_lower` and `_upper`.
-#'   `predict()` corrects the mode of f in `fit$zero` towards its mean, so its probabilities can differ much.
+#'   `predict()` corrects the mode of f in `fit$zero` towards its mean, so its probabilities can differ much from these.
 #' @seealso [pfdtc()], [tweedie()]
 #' @examples
 #' d <- data.frame(x = 1:60 / 10)

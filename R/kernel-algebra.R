@@ -224,12 +224,12 @@ prior_most <- function(model, ...) {
   max(0, vapply(list(...), function(x) if (NROW(x)) max(kernel_diagonal(model$kernel, x)) else 0, 0))
 }
 
-# Returns u such that a computed kernel value k(x, z) has an error of at most u sqrt(k(x, x) k(z, z)). If values have
-# one sign, u = 4 eps, else more. A sum x'z over d inputs errs by at most (3 + d / 2) eps sum_j |x_j z_j|, where the sum
-# is at most sqrt(x'x z'z). For p effects of a group with covariance S, u'S v errs relative to sum_ij |u_i S_ij v_j|.
-# For u = v this is at most p sum_i S_ii u_i^2, which may be far above u'S u. The largest ratio of both at the rows
-# `...` multiplies the result. A rotated input x B, of d inputs, errs by at most d eps |x| |B| / 2. That divided by a
-# lengthscale bounds the change of a factor, for each of the two rows.
+# Returns u such that a computed kernel value k(x, z) has an error of at most u sqrt(k(x, x) k(z, z)). u is 4 eps if all
+# kernel values have one sign, and larger otherwise. A sum x'z over d inputs errs by at most (3 + d / 2) eps sum_j |x_j
+# z_j|, where the sum is at most sqrt(x'x z'z). For p effects of a group with covariance S, u'S v errs relative to
+# sum_ij |u_i S_ij v_j|. For u = v this is at most p sum_i S_ii u_i^2, which may be far above u'S u. The result is
+# multiplied by the largest ratio of these two numbers at the rows `...`. A rotated input x B, of d inputs, errs by at
+# most d eps |x| |B| / 2. That divided by a lengthscale bounds the change of a factor, for each of the two rows.
 kernel_value_error <- function(kernel, ...) {
   leaves <- as_sum(kernel)$leaves
   effects <- max(1, vapply(Filter(is_group, leaves), table_rows, 0))

@@ -325,7 +325,7 @@ expand_additive <- function(parts, table) {
 
 # ---- rotated and warped inputs --------------------------------------------------------------------------------------
 
-# Factors may read rotated or warped inputs in place of columns of x. C code computes them from x. Rotated inputs are
+# The factors of a kernel may be functions of rotated or warped inputs, which C code computes from x. Rotated inputs are
 # z = x B. leaf$rotation, the same in all leaves, is list(inputs, by): the numbers of the rotated columns of x, and B.
 
 rotation_of <- function(kernel) shared_by_leaves(kernel, "rotation", "rotated")

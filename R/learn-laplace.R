@@ -35,7 +35,7 @@ learn_laplace_stage <- function(data, s, state) {
   scales <- count_learned(kernel, s, data$frame) -
     sum(are_learned(kernel, s)[c(kernel$table$what != "lengthscale", TRUE)])
   tied <- isTRUE(found$tied) && scales > 1L # tied lengthscales are one parameter
-  if (tied) state$because["tied"] <- "Lengthscales: one learned number times the spread (sd) of each kernel input."
+  if (tied) state$because["tied"] <- "Lengthscales: one learned number times the sd of each kernel input."
   found$more_df <- c(isTRUE(s$center) * functions_of_f(s$likelihood), s$likelihood$learned * length(found$theta),
                      if (tied) 1L - scales)
   found
@@ -227,7 +227,8 @@ choose_terms <- function(rows, s, smooth, kernels, start, state, search) {
 }
 
 # Returns the penalty for parameters: log sqrt(curvature / prior curvature), summed over directions in which the ratio
-# exceeds 1 (Inf if unknown). The maximal log density minus the penalty is Laplace's approximation of the log integral.
+# exceeds 1 (Inf if unknown). If all ratios exceed 1, the maximal log density minus the penalty is Laplace's
+# approximation of the log integral.
 occam_penalty <- function(rows, s, found, start) {
   if (!is.finite(found$value)) return(Inf)
   problem <- laplace_problem(rows, greedy_points(rows, s, found$kernel), s, found, start, found$tied)

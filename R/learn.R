@@ -1,17 +1,17 @@
 # Learns hyperparameters by the Vecchia likelihood (Vecchia 1988). Rows are in a random order, S(i) are the nearest rows
 # before row i, and I are some or all rows:
 #
-#   log p(y) = sum_i log p(y_i | earlier rows)  ~  sum over rows I of log p(y_i | y_S(i)).
+#   log p(y) = sum_i log p(y_i | earlier rows)  ~  (n / |I|) sum over rows I of log p(y_i | y_S(i)).
 #
 # Each term is a conditional density. Its derivative has mean 0 at the true hyperparameters for any S(i) and I, so
 # neighbours found at other hyperparameters cost efficiency, not consistency. Early rows have distant neighbours and
 # late rows close ones, so all lengthscales are covered. If I has a fixed size, only the search of neighbours takes
 # longer with more rows.
 
-# Learns hyperparameters and chooses the kernel. Returns list(kernel, noise, pilot = NULL, learned, kernels, smoother,
-# exact): `learned` and `kernels` are tables of starts and of kernels tried, `smoother` a smoother model that is almost
-# as good, `exact` a check by the exact likelihood. For interrupts, state$so_far keeps the best result. state$begun has
-# earlier searches, which chose a transform of the response.
+# Learns hyperparameters and chooses the kernel. Returns a list with the learned kernel and noise; `learned`, the table
+# of starts of the first search; `kernels`, the table of kernels tried; `smoother`, a smoother model that is almost as
+# good; `exact`, a check by the exact likelihood; and `pilot` = NULL, which other ways of learning set. For interrupts,
+# state$so_far keeps the best result. If find_response() has run, state$begun has its first search.
 learn_evidence <- function(data, s, state) {
   begun <- state$begun
   state$begun <- NULL

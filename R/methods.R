@@ -25,7 +25,7 @@
 #'   `na.exclude` omitted have `NA`. Pearson and deviance residuals are as for [glm()], on the scale of the transformed
 #'   response, if any. For `"loo"` and `"pit"` see [leave_one_out].
 #' * `simulate()` returns joint draws of responses, in the data's form but uncensored, at the training rows (noise
-#'   variance `sigma^2 / weight`) or at `newdata` (weight and trials 1).
+#'   variance divided by the weight) or at `newdata` (weight and trials 1).
 #' * `formula()`, `terms()` and `model.frame()` are as for [lm()]; for a matrix, `model.frame()` has `y` and
 #'   the columns of `x`. `variable.names()` returns the inputs' columns.
 #' @param object A fit.
@@ -270,17 +270,16 @@ draws_at <- function(object, rows, nsim, type, training) {
 #'
 #' These methods have the same meaning as for [lm()] and [glm()].
 #'
-#' * `deviance()` returns the weighted sum of squared residuals of the (transformed) response; for a non-Gaussian
-#'   likelihood, the deviance as in [glm()].
+#' * `deviance()` returns the sum of `weight * residual^2` of the (transformed) response, divided by the relative noise
+#'   variance if this varies; for a non-Gaussian likelihood, the deviance as in [glm()].
 #' * `df.residual()` returns `nobs(fit) - sum(hatvalues(fit))`; rows of weight 0 do not count.
-#' * `extractAIC()` returns the number of learned hyperparameters and the AIC of the log marginal likelihood. [step()],
-#'   [drop1()] and [add1()] work for fits from a formula, also with groups. The last term left is
-#'   kept: its AIC is `NA`. If `logLik()` is not exact, [anova()][anova.gp_fit] may bound differences.
+#' * `extractAIC()` returns `df` and AIC of `logLik()`. [step()], [drop1()] and [add1()] work for fits from a formula,
+#'   also with groups, and keep the last term (AIC `NA`). [anova()][anova.gp_fit] bounds differences of `logLik()`.
 #' * `influence()` returns a list with `hat` and `wt.res`, the Pearson residuals. `influence.measures()` works only for
 #'   `lm()` and `glm()`; use [cooks.distance()] and [leave_one_out].
 #' * `family()` returns the family of the response, `labels()` the terms of the formula or the columns of a matrix,
 #'   `case.names()` the names of rows, by default without rows of weight 0.
-#' * `update()` fits again, with rows kept in the fit if the data are not found. `m` and the like keep a found family.
+#' * `update()` fits again, with its own rows if the data are lost. A family that the fit chose stays if `m` changes.
 #' @param object,fit A fit.
 #' @param scale Not used.
 #' @param k Penalty for each parameter.

@@ -213,7 +213,8 @@ problem_with_trend <- function(problem, trend, v, B = noise_basis(trend, problem
                gradient = result$score + c(prior$gradient, -gamma / v),
                information = result$information + diag(c(prior$information, 1 / v)))
     if (!length(twins)) return(at)
-    # Merging removed twins$rows rows with sums of squares twins$ss: add -(rows / 2) log(2 pi noise) - ss / (2 noise).
+    # Merging removed twins$rows rows with sums of squares twins$ss. Add -share (rows log(2 pi noise) + ss / noise),
+    # where `share` is half of this sum's share of the log likelihood of all rows.
     noise <- exp(theta[[last]]) * factor
     share <- length(rows) / pool$n * pool$share / 2
     own_noise <- last - 1L + seq_len(ncol(basis) + 1L)

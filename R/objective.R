@@ -2,8 +2,8 @@
 #'
 #' These functions compute parts of a fit for research. They neither centre nor scale the data. `inducing_points()`
 #' chooses inducing points. `auxiliary()` computes an auxiliary distribution nu, see [aux_sor()]. `pf_objective()`
-#' computes the preconditioned Fisher (pF) divergence between nu and the DTC posterior with inducing points `z`, as
-#' \eqn{\sigma^4 d_{pF}^2 - C(X)}{s2^2 d_pF^2 - C(X)} of Huggins et al. (2019), with s2 = `noise`. `vfe_objective()`
+#' computes the squared preconditioned Fisher (pF) divergence between nu and the DTC posterior with points `z` as
+#' \eqn{\sigma^4 d_{pF}^2 - C(X)}{s2^2 d_pF^2 - C(X)} (Huggins et al. 2019). C does not depend on `z`. `vfe_objective()`
 #' computes minus the evidence lower bound (ELBO) of Titsias (2009): \eqn{-\log N(y; 0, Q + \sigma^2 I) +
 #' \mathrm{tr}(K - Q) / (2 \sigma^2)}{-log N(y; 0, Q + s2 I) + tr(K - Q) / (2 s2)}, where K is the kernel matrix of the
 #' rows and Q its approximation by the inducing points.
@@ -27,13 +27,13 @@
 #' @param aux the kind of auxiliary distribution, such as `aux_sor()`.
 #' @param nu,object a result of `auxiliary()`, for `pf_objective()` with the same data, kernel and noise.
 #' @param newdata,... new rows in the form of `x`. `...` is not used.
-#' @param constant add \eqn{C(X)} to the value? It does not depend on `z` and takes \eqn{O(n^2)}{O(n^2)} time.
+#' @param constant add \eqn{C(X)} to the value? It takes \eqn{O(n^2)}{O(n^2)} time.
 #' @param jitter added to the diagonal of \eqn{k(Z, Z)}, in units of the signal variance.
 #' @return * `inducing_points()`: a matrix with at most `m` rows and the columns of `x`. `"greedy"` reads at most max(20
 #'   m, 2^24 / m) random rows. Its attribute `t` is the sum of the residual prior variances of these rows after each
 #'   point; the choice ends when this sum is almost 0.
 #' * `auxiliary()`: a `pfdtc_auxiliary` object. `predict()` returns `list(fit, se.fit)`, mean and sd of nu in
-#'   units of `y`. For `aux_white()` this is an error; `aux_refresh()` stands for its `start`.
+#'   units of `y`. For `aux_white()` this is an error. `aux = aux_refresh()` gives its `start`.
 #' * `pf_objective()`: `list(value, gradient)`. The value is in the fourth power of the units of `y`. The gradient is
 #'   with respect to `z`, with nu fixed.
 #' * `vfe_objective()`: `list(value, gradient)`. The gradient has elements `z`, `theta` (log hyperparameters) and, for

@@ -12,7 +12,7 @@
 #' @param effects `NULL`: hyperparameters. For grouped terms `"fixed"`, `"ran_pars"` (sds, correlations), `"ran_vals"`
 #'   (effects).
 #' @param ... Not used.
-#' @return `tidy()`: a row for each hyperparameter; `std.error` is for coefficients and group effects, else `NA`.
+#' @return `tidy()`: a row for each coefficient and hyperparameter; `std.error` of hyperparameters is `NA`.
 #'   `glance()`: one row with `method`, `nobs`, `m`, `df`, `sigma`, `evidence` (as `logLik()`), `AIC`, `BIC`,
 #'   `objective` (the minimised value, or `NA`), `convergence` (0: converged), `evaluations` and `seconds`.
 #'   `augment()`: the rows with `.fitted`, `.se.fit`, `.lower`, `.upper` and, for training rows, `.resid`; for unordered
@@ -124,15 +124,15 @@ augment.gp_fit <- function(x, data = stats::model.frame(x), newdata = NULL, se_f
 #' emmeans, marginaleffects, insight, performance, parameters, butcher and vetiver accept fits. emmeans and
 #' marginaleffects require fits from a formula. Intervals of f are at fixed hyperparameters.
 #'
-#' * emmeans: `emmeans()`, `emtrends()` and `contrast()` use the posterior mean and covariance of f at the rows of the
-#'   reference grid. `type = "response"` applies the inverse link. Contrasts may depend on values of other inputs. Means
-#'   omit effects of groups and do not exist for unordered classes.
+#' * emmeans: `emmeans()`, `emtrends()` and `contrast()` use mean and covariance of f (with a transform: of the mean
+#'   response) at the rows of the reference grid. `type = "response"` applies the inverse link. Contrasts may depend on
+#'   other inputs. Means omit effects of groups and do not exist for unordered classes.
 #' * marginaleffects: `predictions()`, `comparisons()`, `slopes()` and their `avg_` and `plot_` forms use joint
 #'   posterior draws of f instead of the delta method. Estimates are posterior means if they are linear in f, and
 #'   otherwise medians of draws. The time grows with n^3 for n rows in a call.
 #' * insight, performance, parameters: `model_parameters()` returns `coef()` and, in its units, the ends of [confint()].
-#'   `model_performance()` returns `AIC`, `BIC` and `RMSE`, with `R2` and `Sigma` or, for non-Gaussian likelihoods, with
-#'   `NLPD` and (for classes) `Brier`. Columns `*_loo` are leave-one-out scores.
+#'   `model_performance()` returns `AIC`, `BIC`, `RMSE` (not for unordered classes), and `R2` and `Sigma` or `NLPD` and
+#'   (for classes) `Brier`. Columns `*_loo` are leave-one-out scores.
 #' * butcher: `butcher(fit)` removes parts that prediction does not need. Predictions stay identical. `axe_data()`
 #'   removes the training rows, except that a fit with neighbours keeps them and an exact posterior keeps its inputs.
 #'   `axe_env()` removes the environments of formulas; their functions must then be in the workspace.

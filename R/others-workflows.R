@@ -197,7 +197,7 @@ mlr3_learner <- function(..., type = c("regr", "classif")) {
 #' @param digits,... Significant digits of most numbers. `...` is not used.
 #' @return An object of class `pfdtc_report`: a list with `text`, a string, and `table`, a data frame with columns
 #'   `what` and `value` (character). The table has `coef()` (without `noise` if that is smooth), the sd for each
-#'   variance, and correlations of group effects instead of the angles in `coef()`.
+#'   variance, and correlations of group effects instead of `coef()`'s angles ([kernel_group()]).
 #' @seealso [summary()][gp_fit-methods], [certify()]
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars, kernel = kernel_se())
@@ -375,7 +375,7 @@ when_loaded <- function(package, register) {
 #' @useDynLib pfdtc, .registration = TRUE
 #' @section Conditions: Checks of arguments raise errors of class `pfdtc_error_input` with fields `argument` and `got`.
 #'   Failed computations have class `pfdtc_error_numerical`, failing row sources `pfdtc_error_source`. Classes of
-#'   warnings begin with `pfdtc_warning_`: `convergence`, `evidence`, `small` (few rows: a linear model is better;
-#'   successes not whole), `undefined` (`NA`) or `weights` (new rows count with weight 1). Messages have class
-#'   `pfdtc_message`. See [pfdtc()], `vignette("pfdtc")`.
+#'   warnings begin with `pfdtc_warning_`: `convergence`, `evidence`, `small` (the rows are so few that a linear model
+#'   is better, or successes are not whole numbers), `undefined` (`NA`) or `weights` (new rows count with weight 1).
+#'   Messages have class `pfdtc_message`. See [pfdtc()], `vignette("pfdtc")`.
 "_PACKAGE"

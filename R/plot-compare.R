@@ -106,10 +106,10 @@ comparison_figure <- function(s, value, fits, base, has_exact) {
 #' @param reference A result of [reference()] for all fits. Default: the reference of each fit, or a new one.
 #' @param plot `FALSE` returns the data without drawing, for `autoplot()`.
 #' @return Invisibly, a data frame of class `pfdtc_certificate`. For one fit it has `input` to `upr` as [plot.gp_fit()]
-#'   (`se.fit`: sd of f); bounds as in [certify()], of the mean for the column `fit`; the certified band
-#'   (`lwr_certified`, `upr_certified`); mean, sd and band of the exact GP (`exact`, `se.exact`, `lwr_exact`,
-#'   `upr_exact`). For a list it has `fit`, `method`, `m`, `effort` (or `"actual"`), `what` (`"mean"` or `"sd"`),
-#'   `median`, `max`.
+#'   (`se.fit`: sd of f), the bounds of [certify()], a band that contains the exact credible band (`lwr_certified`,
+#'   `upr_certified`), and the exact GP (`exact`, `se.exact`, `lwr_exact`, `upr_exact`). For a list, it has
+#'   `fit`, `method`, `m`, and `median` and `max` of the `effort`'s bounds (or `"actual"` errors) of `what`: `"mean"` or
+#'   `"sd"`.
 #' @seealso [certify()], [plot_fits()]
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars, m = 3)

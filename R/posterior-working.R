@@ -84,7 +84,8 @@ weights_norm <- function(at) norm2(solve_t(at$L, at$beta))
 near_laplace_steps <- list(most = 50L, moved = 1e-5, longest = 4)
 
 # Returns the posterior with neighbours at the mode, with its working rows list(x, y, weights). The search starts at `f`
-# (without offset and constant mean), to which the step `taken` led. It ends if a step's rms is below `settled`.
+# (without offset and constant mean). `taken` is the step of f at each row that led to this f, or Inf. The search ends
+# if the root mean square of a step is below `settled`.
 near_laplace <- function(data, z, f, sites, model, neighbours, run, taken = Inf, settled = 0,
                          rank = sample.int(nrow(data$x))) {
   force(rank)

@@ -324,10 +324,12 @@ round_bound <- function(v, digits, up) {
   ifelse(inwards, signif(shown + (if (up) step else -step), digits + 1L), shown)
 }
 
-# Rounds the columns of a data frame that are bounds (by their names) outwards.
-round_bounds <- function(x, digits) {
+# Rounds the columns of a data frame that are bounds (by their names) outwards. If `text`, these columns are returned as
+# text, because print() would append zeros, as in 1.0520 below 0.9993, which look like digits of the bound.
+round_bounds <- function(x, digits, text = FALSE) {
   up <- grepl("(^|_)upper$|mean_error$|_bound(_sharp)?$|^at_most$|^upr_certified$", names(x))
   bounds <- (up | grepl("(^|_)lower$|^at_least$|^lwr_certified$", names(x))) & vapply(x, is.numeric, NA)
   for (i in which(bounds)) x[[i]] <- round_bound(x[[i]], digits, up[i])
+  if (text) x[bounds] <- lapply(unclass(x)[bounds], function(v) format(as.character(v), justify = "right"))
   x
 }

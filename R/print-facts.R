@@ -119,7 +119,7 @@ fit_fields <- list(
   "Noise sd" = function(fit, response) {
     if (is.null(fit$noise_tail) || has_learned_tails(fit)) return(NULL)
     with_numbers(paste("uncertain; prediction intervals and densities average over it (sd of the log noise variance",
-                       "%s, by a rule for few rows, not from vcov())"), sqrt(fit$noise_tail))
+                       "%s, by the number of rows and hyperparameters, not from vcov())"), sqrt(fit$noise_tail))
   },
   # If two coordinates are the only inputs, use terms of geostatistics: nugget, partial sill and practical ranges.
   Variogram = function(fit, response) {
@@ -144,7 +144,7 @@ fit_fields <- list(
                   kmeans = "centres of k-means", given = "as given", fit$inducing_method)
     if (has_moved_points(fit)) {
       how <- sprintf("with optimised locations (start: %s%s)", how,
-                     if (is.na(fit$evaluations["other start"])) "" else ", the better of two starts")
+                     if (is.na(fit$evaluations["other start"])) "" else "; the better of two, by variance and by pF")
     }
     points <- count_of(fit$m, "inducing point")
     fewer <- if (isTRUE(fit$m < fit$m_asked) && !is.null(fit$asked[["m"]] %||% fit$call$m)) {
@@ -359,7 +359,7 @@ parameter_words <- function(names, kernel, columns) {
   names
 }
 
-# Describes from how many starts hyperparameters were learned, and how many of them almost reached the best value.
+# Describes from how many starts the first search began, and how many of them almost reached the best value.
 describe_starts <- function(learned) {
   if (is.null(learned)) return("none: the fit ended before hyperparameters were learned")
   by <- attr(learned, "by") %||% "log marginal likelihood" # missing in older fits
@@ -367,8 +367,8 @@ describe_starts <- function(learned) {
   if (nrow(learned) == 1L) return(paste0(by, ", from the given start"))
   behind <- sort(max(learned$evidence) - learned$evidence)
   agree <- sum(behind <= attr(learned, "same"))
-  sprintf("%s, %d starts (%d within %.3g nats of the best value%s)", by, nrow(learned), agree, attr(learned, "same"),
-          if (agree == 1L) sprintf("; the next best is %.1f lower", behind[2L]) else "")
+  sprintf("%s, first search: %d starts (%d within %.3g nats of the best value%s)", by, nrow(learned), agree,
+          attr(learned, "same"), if (agree == 1L) sprintf("; the next best is %.1f lower", behind[2L]) else "")
 }
 
 # Returns a data frame of the inputs, also for a fit without its data: name (as in lengthscales of coef()), unit, range,

@@ -65,7 +65,7 @@ print.summary.gp_fit <- function(x, digits = x$digits %||% max(3L, getOption("di
     print_columns(table)
     first <- attr(tried, "first") %||% tried$kernel[tried$se %in% 0][1L]
     notes <- c(paste0("Losses are relative to the selected kernel and include penalties or priors for parameters.",
-                      if (any(known)) sprintf(" The standard errors are of the difference in loss from %s.", first)),
+                      if (any(known)) sprintf(" Standard errors: of the difference from %s, best by density.", first)),
                if (is.null(rotation_of(x$kernel)) && any(grepl("(rotated)", tried$kernel, fixed = TRUE))) rotation_note,
                if (is.null(warp_of(x$kernel)) && any(grepl("warped inputs)", tried$kernel, fixed = TRUE)))
                  warp_note(any(grepl("(half", tried$kernel, fixed = TRUE))))
@@ -150,7 +150,7 @@ print_model <- function(about, digits) {
   print_parameters(about, digits)
 }
 
-show_share <- function(v) ifelse(is.na(v), NA, ifelse(v > 0 & v < 0.005, "< 1 %", sprintf("%.0f %%", 100 * v)))
+show_share <- function(v) ifelse(v <= 0.005, "< 1 %", sprintf("%.0f %%", 100 * v))
 
 # Prints a line "Label  text" for each element of `fields`. If an element has several texts, each begins a line.
 print_fields <- function(fields, digits = 3L, width = 12L) {
@@ -232,8 +232,8 @@ print_parameters <- function(about, digits) {
                            Value = show(theta[!printed]), row.names = NULL))
 }
 
-rotation_note <- paste("A rotated input is the input minus its linear regression on the rotated inputs above it. The",
-                       "regression has an intercept for each class, which is not subtracted.")
+rotation_note <- paste("A rotated input is the input minus its linear regression on the rotated inputs listed before",
+                       "it. The regression has an intercept for each class, which is not subtracted.")
 
 warp_note <- function(half, more = "") {
   sprintf(paste0("A warped input is replaced by its mean plus its sd times its normal score, interpolated between at ",
@@ -269,7 +269,7 @@ print.pfdtc_certificate <- function(x, n = 10, digits = max(3L, getOption("digit
   check_count(digits, "digits")
   needed <- c("mean_error", "sd", "sd_lower", "sd_upper")
   if (is.null(attr(x, "effort")) || !is.null(attr(x, "figure")) || !all(needed %in% names(x))) {
-    shown <- as.data.frame(unclass(round_bounds(x, digits)), row.names = attr(x, "row.names"), optional = TRUE)
+    shown <- as.data.frame(unclass(round_bounds(x, digits, TRUE)), row.names = attr(x, "row.names"), optional = TRUE)
     print(shown, digits = digits, ...)
     return(invisible(x))
   }
@@ -284,7 +284,7 @@ print.pfdtc_certificate <- function(x, n = 10, digits = max(3L, getOption("digit
     sprintf("%s and %d classes", count_of(length(unique(x$row)), "row"), nlevels(x$class))
   cat(wrap(sprintf("Certificate%s of %s (%s)", plural_s(nrow(x)), of, toString(how)), exdent = 2), sep = "\n")
   print_fields(certificate_fields(x))
-  print_rows(round_bounds(x, digits), n, digits, ...)
+  print_rows(round_bounds(x, digits, TRUE), n, digits, ...)
   invisible(x)
 }
 
@@ -293,7 +293,7 @@ print.pfdtc_certificate <- function(x, n = 10, digits = max(3L, getOption("digit
 print.pfdtc_table <- function(x, digits = max(3L, getOption("digits") - 2L * inherits(x, "anova")), ...) {
   writeLines(c(attr(x, "heading"), wrap(as.character(attr(x, "legend")))))
   variable <- if (inherits(x, "pfdtc_dependence")) 1L # may be called `a_upper`, but its values are no bounds
-  shown <- as.matrix(format(replace(round_bounds(x, digits), variable, x[variable]), digits = digits))
+  shown <- as.matrix(format(replace(round_bounds(x, digits, TRUE), variable, x[variable]), digits = digits))
   if (inherits(x, "anova")) shown[is.na(x)] <- ""
   print(shown, quote = FALSE, right = TRUE, ...)
   invisible(x)

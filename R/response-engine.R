@@ -1,11 +1,11 @@
 # Represents the likelihood of a fit by a row of a table (response-table.R), and makes the input of C code (the engine).
 #
 # A likelihood is list(name, link, approx = "laplace" or "vi", site = the C code's name, theta = the shape parameter,
-# learned = TRUE if theta is learned, df = a given further parameter, unit = unit of f, label, levels = classes' names,
-# ordered = TRUE if these have an order, trials = TRUE if a row may have several, open = TRUE if it may be replaced).
-# A likelihood that the fit found has `from`, the name of the family that it replaces, and `asked`, a list with the
-# likelihood from which other rows start again. The likelihood of a Gaussian response is NULL. "Sites" are the responses
-# of the rows of data$x, list(y, size, weight, offset).
+# learned = TRUE if theta is learned, df = a given further parameter, unit = unit of f in priors, label, levels = names
+# of classes, ordered = TRUE if these have an order, trials = TRUE if a row may have several, open = TRUE if another
+# family may replace it). If the fit replaced a family, the likelihood has `from`, the name of that family, and `asked`,
+# a list with the likelihood that was asked for, with which cross_validate() fits other rows. The likelihood of a
+# Gaussian response is NULL. "Sites" are the responses of the rows of data$x, list(y, size, weight, offset).
 
 # Returns the response of a fit: its row of response_rows, with the fit's link functions, shape parameter and transform.
 # `kind` is "normal" or "transformed" (Gaussian), "classes" (two), "labels" (several unordered classes, so that f is a

@@ -130,7 +130,7 @@ times_row <- function(noise, name, label) {
     })
 }
 
-# A censored normal response has y = f + theta e for standard normal noise e.
+# The uncensored number of a censored normal response is f + theta e, for standard normal noise e.
 tobit_row <- interval_row(
   "normal", "tobit", identity, label = "censored normal", call = "tobit()", links = "identity", reads = "censored",
   shape = "scale", shape_label = "noise sd", middle = 0.5, up = function(y, theta) y, down = function(t, theta) t,
@@ -163,7 +163,7 @@ has_ends <- function(response) response$reads %in% c("times", "censored")
 #' differ between rows, use a `Surv` response.
 #' @param scale,... the scale \eqn{s}; for `tobit()` the noise sd, in units of the response. Default: learned. `...` is
 #'   not used.
-#' @param left,right limits, one of them finite, `left` below `right`. A response beyond a limit is censored at it.
+#' @param left,right limits: one finite at least, or a `Surv` response. A response beyond a limit is censored at it.
 #' @return An object of class `pfdtc_family`.
 #' @source Kalbfleisch and Prentice (2002), *The Statistical Analysis of Failure Time Data*, section 3; Tobin (1958),
 #'   Econometrica 26.

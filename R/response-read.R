@@ -21,8 +21,8 @@ nb <- function(theta = NULL) new_family("nb", "log", theta = positive_or_null(th
 #' @return An object of class `pfdtc_family`.
 #' @details With Student's t the posterior may have several modes. Laplace's approximation uses the mode that is reached
 #'   from a start at or near the prior mean, by steps that each increase the posterior density. [certify()] tries to
-#'   prove that the posterior of the exact GP has exactly one mode in a range around this mode. If the proof fails (too
-#'   many outliers or too few inducing points), the intervals are infinite. [evidence_bounds()] needs `approx = "vi"`.
+#'   prove that the posterior of the exact GP has exactly one mode in a range around this mode. If the proof fails (many
+#'   outliers or few points), intervals are infinite. For `student()`, [evidence_bounds()] needs `approx = "vi"`.
 #' @source Rasmussen and Williams (2006), *Gaussian Processes for Machine Learning*, section 3.7; Dunn and Smyth (2005),
 #'   Statistics and Computing 15.
 #' @seealso [pfdtc()], [gp_hurdle()] for many zeros, `Gamma("log")` for positive numbers, `vignette("likelihoods")`

@@ -192,9 +192,10 @@ parts_back <- function(transform, mean, var, order) {
 
 most_hermite <- 20L
 
-# Returns list(mean, sd, c) of y for T(y) ~ N(mean, var). y far from the data could dominate mean and sd, so y beyond
-# the cut of cut_at(..., sure) counts as the cut. Column k <= order of c is the average of y He_k(t) / sqrt(k!) for
-# Hermite polynomials He_k, t = (T(y) - mean) / sd. Gauss's rule is used between 0, the cut, and the kink of T^-1 at 0.
+# Returns list(mean, sd, c) of y for T(y) ~ N(mean, var). Values of y far from the data could dominate mean and sd, so
+# the cut of cut_at(..., sure) replaces values beyond it. Column k <= order of c is the average of y He_k(t) / sqrt(k!)
+# for Hermite polynomials He_k, t = (T(y) - mean) / sd. Gauss's rule is used between 0, the cut, and the kink of T^-1 at
+# 0.
 hermite_back <- function(transform, mean, var, order, sure) {
   sd <- sqrt(var)
   n <- length(mean)

@@ -10,7 +10,8 @@
 #   twins           NULL, or list(rows, ss): the number of further rows merged into each row of x, and the sum of
 #                   squares of their responses about the mean
 #   x_zero          NULL, or the inputs of rows of weight 0, which have fitted values
-#   shift           terms of the log density of the response as given, see log_density_shift()
+#   shift           list(constant, rows, ss): from the log density of y to that of the response as given, see
+#                   log_density_shift()
 #   sd_y            sd of response - offset, in units of the response
 #   response, offset, prior_weights   all given rows; the last two may be NULL; names(response) are row names
 #   na_action, terms, groups   of the formula method, else NULL; `groups` has the kernels of its groups

@@ -233,8 +233,7 @@ check_learnable <- function(kernel, table, data, names, free) {
 
 #' Set options of the computation
 #'
-#' Makes the argument `control` of [pfdtc()]. Only `priors` and `fix` change the model; the others
-#' change how it is computed.
+#' Makes the argument `control` of [pfdtc()]. Only `priors` and `fix` change the model.
 #' @param maxit maximum number of iterations of each optimisation of inducing points, or of hyperparameters with `hyper
 #'   = "pilot"`. With 0 the inducing points are never moved. Default: 50, but 200 with `aux`, `tol`, `"pilot"`,
 #'   `"joint"` or [gp_vfe()].
@@ -247,14 +246,14 @@ check_learnable <- function(kernel, table, data, names, free) {
 #' @param memory scratch memory in bytes. It changes results only by rounding.
 #' @param optimise_rows number of random rows for learning and for moving inducing points, or `Inf` for all rows.
 #'   Default: several thousand for learning, and max(20000, 100 m) for moving m inducing points.
-#' @param restarts number of starts of the search for hyperparameters. Default: 8 to 10. Repeated starts are dropped.
+#' @param restarts number of starts of the search for hyperparameters. Default: 8 to 10, all different.
 #' @param priors use weak priors on the hyperparameters, see `vignette("defaults")`?
 #' @param fix names of hyperparameters of kernel and noise in [coef()] that keep their given values, such as `"noise"`.
 #' @param tol_quantile quantile of the errors at the training inputs that `tol` limits: 1 is the maximum.
 #' @param trace store the inducing points every `trace` iterations in `fit$z_trace`; 0 stores none.
 #' @param progress show progress of long fits? A given `FALSE` also silences messages of class `pfdtc_message_progress`.
-#' @param max_seconds,... seconds for a fit without reading data. Searches end with the best so far; later stages,
-#'   except one pass for the posterior, are cheaper or left out. `...` is empty.
+#' @param max_seconds,... seconds for a fit, besides reading data. Searches end with the best so far; later
+#'   stages, except one pass for the posterior, are cheaper or left out. `...` is empty.
 #' @return A list of class `pfdtc_control`. A plain list of some of these arguments is also a valid `control`.
 #' @examples
 #' pfdtc_control(maxit = 50, threads = 1)

@@ -1,13 +1,13 @@
 #' Add or remove rows, or replace inducing points
 #'
 #' Updates a fit without learning: kernel, noise, and centre and scale of `y` stay. `add_rows()` and `drop_rows()` keep
-#' the inducing points. An exact posterior stays exact. If Laplace's approximation is that of all rows (up to 2,000),
-#' points are added to keep it so. `update_points()` replaces the inducing points.
+#' the inducing points. An exact posterior stays exact. If all rows of a non-Gaussian fit are inducing points, new rows
+#' become points, up to 2,000. `update_points()` replaces the points.
 #'
 #' The posterior equals the posterior of a fit to the present rows with the same inducing points and centre, up to
 #' rounding. To add or drop n rows, a Gaussian fit with inducing points, without groups and transform, needs no data and
-#' \eqn{O(n m^2)} time; other fits need their data. `fit$reference` is computed again if the fit has its data, otherwise
-#' it is removed. Without data, large rounding errors raise an error; rows that the fit lacks can go unnoticed.
+#' \eqn{O(n m^2)} time; other fits need their data. With data, `fit$reference` is replaced by one of the present
+#' rows. Without, it is removed, large rounding errors raise an error, and rows that the fit lacks can go unnoticed.
 #' @param fit a fit, but not by [gp_subsample()] or [gp_hurdle()]; for `update_points()` not an exact fit.
 #' @param newdata a data frame with the variables of the formula, response and weights included, or a row source
 #'   ([rows_blocks()]). For a fit from a matrix, a list with `x`, `y` and, if used, `weights` and `offset`.
@@ -15,7 +15,7 @@
 #'   `newdata`.
 #' @param m number of inducing points. Default: the present number.
 #' @return The fit, without its certificate for `tol`. Elements `added` and `dropped` count rows of positive weight.
-#'   After `drop_rows()` without data, `allowance` bounds the rounding error, relative to the noise variance.
+#'   After `drop_rows()` without data, `allowance` bounds rounding errors relative to the noise variance.
 #'   `update_points()` keeps the inducing points unless others reduce the unexplained prior variance by a tenth.
 #' @examples
 #' first <- pfdtc(mag ~ stations + depth, quakes[1:800, ], kernel = kernel_se(c(60, 300), 0.1),

@@ -95,7 +95,8 @@ line_rule <- c(least = 30, rows = 1000, as_kernel = 200, again = 10, mistaken = 
 short_lengthscales <- c(0.02, 0.1)
 short_rule <- c(values = 10, others = 3, variance = 0.1, noise = 0.02, below = 30, nats = 15)
 
-# The additive kernel must gain additive_nats of log marginal likelihood, and pair_nats more if it has terms for pairs.
+# The additive kernel must have additive_nats more of log marginal likelihood than the best kernel so far, and pair_nats
+# more than that if it has terms for pairs.
 # With more than `all` rows it is first learned from `some` rows, and dropped if it gains fewer than `nats` nats there.
 # If rows are too many for the exact likelihood, it is learned from `beyond` rows, and must also improve predictions of
 # `held` other rows. When transforms are compared, its gain is measured on `merit` rows (bench/structure.R). With
@@ -153,7 +154,8 @@ transform_parameters <- 2L
 
 # If the fit chose a transform T, the mean of y replaces values of y beyond a cut by the cut. If T^-1 is convex, T(cut)
 # is the larger of T(largest training response) and mean - sure_sds sds of T(y). If it is concave, it is the smaller of
-# T(smallest training response) and mean + sure_sds sds (bench/point-predictions.R).
+# T(smallest training response) and mean + sure_sds sds (bench/point-predictions.R). If the sd exceeds the range of
+# training T(y), sure_sds is multiplied by the square of their ratio.
 sure_sds <- 1
 
 # If the fit chose a transform and heavy tails, the variance of a new response is multiplied by the mean over held-out
@@ -240,8 +242,9 @@ exact_rows <- 5000L
 # A session keeps the last Cholesky factor of an exact posterior, and others up to this many bytes (bench/cliff.R).
 most_kept <- 2^28
 
-# Up to this number of rows, non-Gaussian fits have all rows as inducing points (for several classes, see class_points),
-# a row source is fitted exactly, and summary() computes leave-one-out (bench/stages.R).
+# Up to this number of rows, non-Gaussian fits have all rows as inducing points, or fewer that reproduce the prior
+# covariance up to rounding (for several classes, see class_points). A row source is then fitted exactly, and summary()
+# computes leave-one-out (bench/stages.R).
 dense_rows <- 2000L
 
 # Gaussian fits have this number of inducing points by default. A trial may choose more_points (bench/methods.R).

@@ -18,15 +18,17 @@
  *     q = |e_x - E h_x|^2 in the norm of B^{-1};  sqrt(q) is within sqrt(lam / s2) eta of |e_x| in that norm,
  *     |p|^4 / (|p|^2 + q) <= var_exact - var_SoR <= |p|^2 - q / (1 + lam / s2)
  *
- * Section 10 of the vignette has the allowances for rounding. Let k be the largest k(x, x). The computed |u|_E has an
- * error of at most kappa_u = sqrt(slack k) |u|, which is added to it in bounds. An inner product u'E w has an error of
- * at most |u|_E kappa_w + kappa_u (|w|_E + kappa_w). A sum of n numbers has an error of about sqrt(n) eps of its size;
- * four times that is allowed. Let dK be the errors of the computed kernel values, and u their largest number of units:
+ * Section 10 of the vignette has the allowances for rounding. Let k be the largest k(x, x). With slack = 4 (M + sqrt(N)
+ * + 32) eps, the computed |u|_E has an error of at most kappa_u = sqrt(slack k) |u|, which is added to it in bounds. An
+ * inner product u'E w has an error of at most |u|_E kappa_w + kappa_u (|w|_E + kappa_w). It is assumed, not proved,
+ * that rounding errors have no common sign. A sum of n numbers then has an error of about sqrt(n) eps of its size, and
+ * four times that is allowed. Let dK be the errors of computed kernel values, and let u satisfy
  *
  *     |dk(x, z)| <= u sqrt(k(x, x) k(z, z)),   so   |dK|_2 <= u tr K,   |dk(X, x)| <= u sqrt(k(x, x) tr K).
  *
- * A sum x'z has errors relative to sum_j |x_j z_j| <= sqrt(x'x z'z), whatever the signs of its terms. Values of one
- * sign have relative errors of u = 4 eps; then |dK|_2 <= u |K|_2, and |K|_2 replaces tr K (K_norm). */
+ * A sum x'z has errors relative to sum_j |x_j z_j| <= sqrt(x'x z'z), whatever the signs of its terms. If all kernel
+ * values have one sign, their relative errors are at most u = 4 eps. Then |dK|_2 <= u |K|_2, and |K|_2 replaces tr K
+ * (K_norm). */
 #include "posterior.h"
 
 /* Bounds at all x are computed from these numbers, which are rounded up. A = L^{-1} k(Z, X), E = K - A'A, |u|_E^2 =

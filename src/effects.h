@@ -78,9 +78,10 @@ struct solving {
 };
 struct sink solving_sink(const struct solving *self);
 
-/* This sink predicts at new rows. A row's `variance` is the sum of squares of its columns of `features` (m x n:
- * inducing variables and all groupings but the first) and `own` (p x n: the first grouping). Both arrays may be NULL.
- * `unexplained` is the residual prior variance of f, plus the variance of effects of levels that the data lack. */
+/* A pass over new rows with this sink (sink.h) computes predictions. A row's `variance` is the sum of squares of its
+ * columns of `features` (m x n: inducing variables and all groupings but the first) and `own` (p x n: the first
+ * grouping). Both arrays may be NULL. `unexplained` is the residual prior variance of f, plus the variance of effects
+ * of levels that the data lack. */
 struct effect_predicting {
     const struct inducing *z;
     struct solving of; /* without results */

@@ -2,7 +2,8 @@
 #include "linalg.h"
 #include "objective.h"
 
-/* Reads an objective list(name, aux, Wt, share), with NULL for missing parts, its inducing points, and rows or NULL. */
+/* Reads an objective list(name, aux, Wt, share), with NULL for missing parts (see ffi_evaluate()), its inducing points,
+ * and rows or NULL. */
 static struct evaluation arg_evaluation(SEXP objective, SEXP points, SEXP rows, int want,
                                         SEXP control, SEXP scratch)
 {
@@ -46,8 +47,10 @@ static void pack_gradient(SEXP result, const struct evaluation *e, enum status s
  * (gradient, M x d) and, if they exist, in the logs of kernel parameters (theta) and noise variance s2 (noise). `used`
  * is the number of doubles of scratch. objective is list(name, aux, Wt, share) with one of these names:
  *   vfe     -ELBO
- *   pf      s2^2 d^2 - C(X) for the pF divergence d for aux; C(X) does not depend on z. Wt: aux at the rows, or NULL
- *   white   pf for white noise of variance share * s2 at the rows as aux; white_at_exact() in R computes -C(X) */
+ *   pf      s2^2 d^2 - C(X) for the pF divergence d for aux; C(X) does not depend on z. Wt: values of the q functions
+ *           of aux at the rows (q x N, see lowrank.h), or NULL to compute them
+ *   white   pf for an aux that is white noise of variance share * s2 at the rows; white_at_exact() in R computes
+ *           -C(X) */
 SEXP ffi_evaluate(SEXP objective, SEXP points, SEXP rows, SEXP want, SEXP control,
                   SEXP scratch)
 {

@@ -7,7 +7,8 @@
  *
  *     A+~ = (F A', F Z)',   P = A+~ A+~' (k x k, k = M + q),   v = A+~ F y.
  *
- * Row t of F A' is r_t / sqrt(d_t), where r_t = a - A_S u_t for features a of the row and A_S of its neighbours. */
+ * Row t of F A' is r_t / sqrt(d_t), where r_t = a - A_S u_t. The features a of the row and A_S of its neighbours have
+ * been multiplied by the roots of the rows' weights. */
 #include "effects.h"
 #include "likelihood.h"
 

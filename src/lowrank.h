@@ -26,7 +26,7 @@ struct panel {
     const struct lowrank *aux; /* NULL if there is no auxiliary distribution */
     const double *Wt;          /* values at all rows (q x N), or NULL */
 };
-/* Returns the number q of functions in a panel, which include the mean, or 0 without an auxiliary distribution. */
+/* Returns q, the number of functions b_1, b_2, ..., mu in a panel. It is 0 if p->aux is NULL. */
 int panel_columns(const struct panel *p);
 /* Returns the number of doubles of scratch that panel_rows() needs for n rows: 0 if the values are stored. */
 size_t panel_size(const struct panel *p, int n);

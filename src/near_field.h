@@ -29,8 +29,9 @@ struct near_field {
     /* If linear functionals of f take the place of f at target rows: their covariances with f at the neighbours (s x n)
      * and with the whitened inducing variables (M x n), and their prior variances [n]; otherwise NULL */
     const double *cross, *features, *prior;
-    /* Results for n target rows, or NULL: coefficients u of the neighbours' responses (s x n) and R of the whitened
-     * inducing variables (M x n) in the row's mean; row numbers of the neighbours (s x n, from 1, then 0) */
+    /* Results for n target rows, or NULL. The mean of f at a row is u'y + R'v, with the responses y of its neighbours
+     * and the whitened inducing variables v; u (s x n) and R (M x n) have a column for each row. near_rows (s x n) has
+     * the numbers of the neighbours, which begin with 1. Places without a neighbour have 0. */
     double *u, *R;
     int *near_rows;
     /* field_run() sets the elements below. */
@@ -39,7 +40,7 @@ struct near_field {
     struct store store;
     /* A wave is a set of at most `most` target rows processed together. The current one has n rows, from `start` on. */
     int most, start, n;
-    int *near; /* numbers of the neighbours of the wave's rows, from 1, then 0 */
+    int *near; /* numbers of the neighbours of the wave's rows, as in near_rows */
     struct source wave, stored;
     struct pass find, fill, each;
 };

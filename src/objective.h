@@ -31,7 +31,8 @@ struct evaluation {
     struct source rows;
     struct pass pass;
     struct panel panel;
-    double share; /* variance of white noise divided by s2 */
+    /* for "white": variance of white noise, the auxiliary distribution, divided by s2 */
+    double share;
     int with_gradient;
     struct stats stats;
     struct adjoint adjoint;

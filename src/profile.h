@@ -10,7 +10,8 @@
  * factors has the derivative k g'/g in the r2 of one factor. In names, a slope is a derivative.
  *
  * METRIC_SCALED reads a column with level numbers as if it were the 0/1 columns of these levels: different levels are
- * LEVELS_APART lengthscales apart. Such a column has the rate -1 / lengthscale, and Z has no gradient in it. */
+ * LEVELS_APART apart, before division by the lengthscale. Such a column has the rate -1 / lengthscale, and Z has no
+ * gradient in it. */
 #define LEVELS_APART 1.4142135623730951
 
 enum metric {

@@ -1,7 +1,8 @@
 #pragma once
 
-/* A sink receives every block of a pass over rows. Each thread adds to its own sums, which start at 0 and are added in
- * the order of threads after the pass. Other results belong to a block or a row, and are stored by its number. */
+/* A sink is a function, with its data, that a pass over rows calls for every block of rows. Each thread adds to its own
+ * sums, which start at 0 and are added in the order of threads after the pass. Results for a block or a row are stored
+ * at its number. "This sink computes" in a header is short for: a pass with this sink computes. */
 #include "block.h"
 
 struct visit {
@@ -24,7 +25,7 @@ struct sink {
     int by_block;
 };
 
-/* Returns a sink without sums, which stores its results by row or block. */
+/* Returns a sink that has no sums, but stores results for each row or block. */
 static inline struct sink row_sink(const void *self, sink_add *add, size_t per_row,
                                    size_t more)
 {

@@ -27,7 +27,8 @@ struct strip_kernel {
     struct strip_term term[STRIP_MOST_FACTORS];
     struct strip_factor factor[STRIP_MOST_FACTORS];
     int column[STRIP_MOST_INPUTS]; /* columns of the inputs [d] */
-    /* 1 / lengthscale [d], or -1 / lengthscale for level numbers: different levels are sqrt(2) lengthscales apart */
+    /* 1 / lengthscale [d], or -1 / lengthscale for level numbers: different levels are sqrt(2) apart, before division
+     * by the lengthscale */
     double rate[STRIP_MOST_INPUTS];
 };
 

@@ -368,3 +368,22 @@ test_that("corrected means allow for errors of products with K and of sums over 
     }
   }
 })
+
+test_that("bounds are printed without zeros that are no digits of the bound", {
+  # print() would show the first upper bound as 1.0520, although it was rounded to 1.052.
+  x <- data.frame(row = 1:2, mean_lower = c(1.05112, 0.999312), mean_upper = c(1.05112, 0.999312))
+  expect_identical(lapply(round_bounds(x, 4, TRUE)[-1L], trimws),
+                   list(mean_lower = c("1.051", "0.9993"), mean_upper = c("1.052", "0.9994")))
+  table <- structure(x, class = c("pfdtc_table", "data.frame"), legend = "Bounds.")
+  shown <- utils::capture.output(print(table, digits = 4))
+  expect_match(shown[3], " 1.051 +1.052$")
+  expect_match(shown[4], " 0.9993 +0.9994$")
+  fit <- gp_vfe(dist ~ speed, cars, m = 5, kernel = kernel_se(5, 500), noise = 200, hyper = "fixed")
+  certified <- with_seed(1, certify(fit, data.frame(speed = c(4, 10, 25)), effort = "fast"))
+  shown <- paste(utils::capture.output(print(certified)), collapse = "\n")
+  expect_match(shown, paste(trimws(round_bounds(certified, 4, TRUE)$mean_upper), collapse = " .*"))
+})
+
+test_that("a share below half a percent is printed as below 1 %, also a share of 0", {
+  expect_identical(show_share(c(0, 0.005, 0.0051, 0.5, NA)), c("< 1 %", "< 1 %", "1 %", "50 %", NA))
+})

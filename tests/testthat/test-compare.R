@@ -243,7 +243,7 @@ test_that("the error of fits with other likelihoods advises a call that is possi
   exact <- gp_exact(am ~ wt, mtcars, kernel = kernel_se(2, 1), noise = 0.1, hyper = "fixed")
   advice <- function(...) conditionMessage(expect_error(compare_fits(...), class = "pfdtc_error_input"))
   # A Gaussian fit has no coef()[["mean"]].
-  expect_match(advice(plain, exact = classes), "Make `exact` with like = fit.", fixed = TRUE)
+  expect_match(advice(plain, exact = classes), "Make `exact` with like = fit and the same `center`.", fixed = TRUE)
   expect_match(advice(plain, exact = classes), "Fits to compare go in one list: compare_fits(list(", fixed = TRUE)
   expect_match(advice(classes, exact = exact), "family = family(f)", fixed = TRUE)
 })

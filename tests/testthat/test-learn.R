@@ -261,7 +261,7 @@ test_that("`restarts` sets the number of starts, and priors can be omitted", {
     expect_identical(nrow(fit$learned), as.integer(restarts))
     expect_identical(which(fit$learned$kept), which.max(fit$learned$evidence))
   }
-  expect_output(print(fit), "20 starts")
+  expect_match(describe_starts(fit$learned), "first search: 20 starts")
   expect_identical(nrow(learn(data, kernel = kernel_se())$learned), 9L)
   expect_identical(nrow(learn(wavy_line(), kernel = kernel_se())$learned), 10L)
   # An input without effect has a long lengthscale in any case, and without priors the likelihood is no smaller.

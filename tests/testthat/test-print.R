@@ -146,7 +146,7 @@ test_that("composite kernels are printed in words, with a row for each input and
 test_that("if only one start is best, the difference to the next is printed", {
   learned <- structure(data.frame(evidence = c(-10, -14.5, -30)), same = 2)
   expect_match(describe_starts(learned), fixed = TRUE,
-               "3 starts (1 within 2 nats of the best value; the next best is 4.5 lower)")
+               "first search: 3 starts (1 within 2 nats of the best value; the next best is 4.5 lower)")
   expect_match(describe_starts(structure(learned, same = 5)), "3 starts [(]2 within 5 nats of the best value[)]$")
   expect_match(describe_starts(structure(learned, same = 20)), "(3 within 20 nats", fixed = TRUE)
 })
@@ -326,7 +326,7 @@ test_that("the kernel is among the choices, and the table of responses has a leg
                 tried = list(a = list(label = "a")))
   fit$kernels <- join_choices(before, later, 10)
   expect_identical(fit$kernels$kernel[fit$kernels$chosen], "c")
-  expect_match(paste(capture.output(print(summary(fit))), collapse = " "), "of the difference in loss from a[.]")
+  expect_match(paste(capture.output(print(summary(fit))), collapse = " "), "difference from a, best by density[.]")
   expect_false("kernel" %in% names(pfdtc(dist ~ speed, cars, kernel = kernel_se())$because))
   expect_false(any(grepl("was selected from", capture.output(print(fit)), fixed = TRUE)))
   expect_output(print(fit$response), "NA: not.*candidate")
@@ -384,7 +384,7 @@ test_that("tied lengthscales, weights and the shares of censored responses are p
   tied <- pfdtc(case ~ age + parity, infert[1:80, ], family = binomial(), weights = rep(1:2, 40))
   lengths <- stats::coef(tied)[1:2] / apply(as.matrix(infert[1:80, c("age", "parity")]), 2, stats::sd)
   expect_equal(lengths[[1]], lengths[[2]])
-  expect_match(shown(tied), "80 rows with weights, 2 inputs.*Lengthscales: one learned number times the spread")
+  expect_match(shown(tied), "80 rows with weights, 2 inputs.*Lengthscales: one learned number times the sd")
   own <- pfdtc(case ~ age + parity, infert[1:80, ], family = binomial(), kernel = kernel_se(c(5, 2), 1),
                hyper = "fixed")
   expect_no_match(shown(own), "with weights|one learned number")
