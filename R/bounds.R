@@ -4,7 +4,7 @@ error_bounds <- function(fit, newdata, effort = c("reference", "fast"), ..., ref
   check_dots_empty()
   fit <- check_fit(fit, "fit")
   check_dtc(fit, "The theorem is about DTC posteriors; certify() works for every fit.")
-  effort <- check_choice(effort, c("reference", "fast"), "effort")
+  effort <- check_choice(effort)
   data <- training_data(fit, "fit")
   p <- posterior_on_points(posterior_of(fit))
   subset <- !is.null(fit$aux_rows)

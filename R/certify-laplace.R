@@ -236,9 +236,7 @@ subtract_rows <- function(b, post, N) {
     H <- p$G - times * tcrossprod(V) + diag(1 + 2 * side * (inner + times * lost), nrow(V))
     if (inner < 0.25) tryCatch(replace(p, "C", list(t(chol(H)))), error = function(e) NULL)
   }
-  U <- forwardsolve(p$C, V)
-  S <- if (ncol(U) > nrow(U)) tcrossprod(U) else crossprod(U)
-  norm <- eigen(S, symmetric = TRUE, only.values = TRUE)$values[1L]
+  norm <- svd(forwardsolve(p$C, V), 0L, 0L)$d[1L]^2
   list(norm = if (inner < 0.25) (1 + 4 * inner) * (norm + lost) else Inf, signed = signed)
 }
 

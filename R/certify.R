@@ -43,7 +43,7 @@
 certify <- function(fit, newdata, effort = c("reference", "fast", "tight"), ..., reference = fit$reference, m2 = NULL,
                     test_points = NULL, max_seconds = if (effort == "tight") Inf else 10, hyper_uncertainty = FALSE) {
   check_dots_empty()
-  effort <- check_choice(effort, c("reference", "fast", "tight"), "effort")
+  effort <- check_choice(effort)
   check_given("fit", "Give a fit returned by pfdtc().")
   if (inherits(fit, "gp_hurdle")) {
     refuse_if(!is.null(reference), "reference", "cannot be given for a hurdle",

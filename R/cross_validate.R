@@ -32,7 +32,7 @@ cross_validate <- function(fit, folds = 10, by = NULL, hyper = c("refit", "held"
 cross_validate.default <- function(fit, folds = 10, by = NULL, hyper = c("refit", "held"), ...) {
   check_dots_empty()
   fit <- check_any_fit(fit, "fit")
-  hyper <- check_choice(hyper, c("refit", "held"), "hyper")
+  hyper <- check_choice(hyper)
   data <- training_data(fit)
   asked <- settings_again(fit, hyper)
   fold <- make_folds(fit, data, folds, by)

@@ -220,8 +220,7 @@ learn_stage <- function(data, s, state) {
           sprintf(paste(". They are multiplied by %.2f too, so that 95 %% credible intervals are as wide as with",
                         "Student's t (%s of freedom)"), widening, count_of(as.integer(n) - 1L, "degree")) else "")
     }
-    times <- ifelse(kernel_parameters(found$kernel)$what == "variance", factor, 1)
-    found$kernel <- as_kernel(set_values(found$kernel, times * kernel_values(found$kernel)))
+    found$kernel <- scale_kernel(found$kernel, factor)
     found$noise <- factor * found$noise
     if (!is.null(found$learned)) attr(found$learned, "factor") <- factor
     if (!is.null(found$learned) && n <= uncertain_noise[["rows"]]) {

@@ -46,7 +46,7 @@ linear_functional <- function(fit, weights, newdata, certified = is.null(fit$lik
                               average = TRUE) {
   check_dots_empty()
   fit <- refuse_classes(check_any_fit(fit, "fit"))
-  effort <- check_choice(effort, c("reference", "fast", "tight"), "effort")
+  effort <- check_choice(effort)
   ask <- certificate_asked(fit, certified, effort = effort, reference = reference, m2 = m2, max_seconds = max_seconds)
   if (!is.null(lower)) {
     refuse_if(!missing(weights) || !missing(newdata), "lower", "cannot be combined with `weights` or `newdata`")
@@ -123,10 +123,9 @@ partial_dependence <- function(fit, variable, newdata, at = NULL, weights = NULL
                                max_seconds = if (effort == "tight") Inf else 10, n = 20, type = c("link", "response")) {
   check_dots_empty()
   fit <- refuse_classes(check_any_fit(fit, "fit"))
-  type <- if (missing(type) && response_of(fit)$predicts == "mean") "response" else
-    check_choice(type, c("link", "response"), "type")
+  type <- if (missing(type) && response_of(fit)$predicts == "mean") "response" else check_choice(type)
   of_mean <- type == "response" && !(response_of(fit)$conjugate && is.null(fit$transform))
-  effort <- check_choice(effort, c("reference", "fast", "tight"), "effort")
+  effort <- check_choice(effort)
   ask <- certificate_asked(fit, if (missing(certified) && of_mean) FALSE else certified, effort = effort,
                            reference = reference, m2 = m2, max_seconds = max_seconds)
   values <- check_count(n, "n", min = 2)

@@ -207,8 +207,7 @@ summary.gp_hurdle <- function(object, ...) {
 residuals.gp_hurdle <- function(object, ...) {
   check_dots_empty()
   y <- eval(object$formula[[2L]], object$data, environment(object$formula))
-  omitted <- object$zero$na.action
-  if (inherits(omitted, "omit")) y <- y[-omitted]
+  if (inherits(object$zero$na.action, "omit")) y <- y[-object$zero$na.action]
   y - stats::fitted(object)
 }
 

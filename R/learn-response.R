@@ -302,12 +302,10 @@ with_smoother_profile <- function(from, transform) {
 }
 
 # Returns the lambda from 0 to 2 of the transform T that maximises the profile likelihood of a linear model of T(y). For
-# d columns, QR takes time n d^2. So if a factor has many levels, only every k-th row is used, 5 d rows at least.
+# d columns, QR takes time n d^2. So if a factor has many levels, only some 5 d rows are used.
 lambda_of_line <- function(transform, rows) {
-  n <- nrow(rows$x)
   d <- ncol(rows$x)
-  some <- seq(1L, n, by = max(1L, n %/% (5L * d)))
-  if (d > many_levels) rows <- take_rows_of(rows[c("x", "y", "w", "offset")], some)
+  if (d > many_levels) rows <- take_rows_of(rows[c("x", "y", "w", "offset")], evenly(nrow(rows$x), 5L * d))
   w <- if (is.null(rows$w)) 1 else rows$w
   line <- qr(linear_design(rows$x) * sqrt(w))
   each <- function(lambda) {

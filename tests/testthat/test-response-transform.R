@@ -173,15 +173,15 @@ test_that("responses of weight 0 change neither the transform nor the smallest n
   expect_equal(of(c(41:45, 1:40)), of(1:40), tolerance = 1e-10)
 })
 
-test_that("with a factor of many levels, the first lambda is that of every k-th row", {
+test_that("with a factor of many levels, the first lambda is that of some rows", {
   n <- 3000
-  levels <- 58 # with two more columns, five rows a column are every tenth row
+  levels <- 58 # with two more columns, five rows a column are 300 rows
   g <- rep(seq_len(levels), length.out = n)[with_seed(1, sample(n))]
   x <- cbind(with_seed(2, matrix(stats::runif(2 * n), n)), outer(g, seq_len(levels), `==`))
   y <- exp(x[, 1] + with_seed(3, stats::rnorm(levels))[g] + with_seed(4, stats::rnorm(n, 0, 0.3)))
   transform <- new_transform("yeojohnson", y)
   rows <- list(x = x, y = y, w = with_seed(5, stats::runif(n, 0.5, 2)), offset = 0.1 * x[, 2], group = NULL)
-  some <- take_rows_of(rows[1:4], seq(1, n, by = 10))
+  some <- take_rows_of(rows[1:4], evenly(n, 300))
   expect_identical(lambda_of_line(transform, rows), lambda_of_line(transform, some))
   all <- with_replaced(list(many_levels = 100L), lambda_of_line(transform, rows))
   expect_equal(lambda_of_line(transform, rows), all, tolerance = 0.2) # 300 rows for 60 columns are few
