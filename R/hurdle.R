@@ -283,7 +283,7 @@ AIC.gp_hurdle <- AIC.gp_fit
 BIC.gp_hurdle <- BIC.gp_fit
 
 #' @export
-extractAIC.gp_hurdle <- of_both(stats::extractAIC, function(each) each$zero + each$positive)
+extractAIC.gp_hurdle <- function(fit, scale, k = 2, ...) rowSums(sapply(unclass(fit)[1:2], stats::extractAIC, k = k))
 
 #' @exportS3Method generics::tidy
 tidy.gp_hurdle <- of_both(function(object, ...) tidy.gp_fit(object, ...), function(each) {

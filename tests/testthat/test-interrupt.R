@@ -207,7 +207,7 @@ test_that("an interrupt while hyperparameters are learned by the evidence keeps 
       expect_identical(fit$posterior, if (kind == "points") "far" else "exact", info = target)
       if (kind == "given") expect_identical(fit$kernel$profile, "se")
       # print() shows whether anything was learned.
-      said <- if (is.null(fit$learned)) "ended" else "[0-9]+ starts"
+      said <- if (is.null(fit$learned)) "ended" else "[0-9]+\\s+starts"
       expect_output(print(summary(fit)), said)
     }
   }

@@ -120,7 +120,7 @@ test_that("crabs have rotated inputs, in which classes scatter alike; plain = TR
   z <- rotated(fit$kernel, as.matrix(d[1:5]))
   apart <- apply(z, 2, function(v) v - ave(v, d$class))
   expect_equal(cor(apart), diag(5), tolerance = 1e-8, ignore_attr = TRUE)
-  expect_output(print(fit), "linear\\s+regression\\s+on\\s+the\\s+rotated\\s+inputs\\s+above\\s+it")
+  expect_output(print(fit), "linear\\s+regression\\s+on\\s+the\\s+rotated\\s+inputs\\s+listed\\s+before\\s+it")
   expect_identical(price_of_rotation(fit$kernel), 1) # 10 pairs of inputs
   plain <- pfdtc(class ~ ., d, family = multinomial(), plain = TRUE)
   expect_false(any(grepl("rotated", plain$kernels$kernel)))
