@@ -159,9 +159,6 @@ density_of_laplace <- function(fit, data) {
   refuse_if(!is.null(fit$near), "object", sprintf("has neighbours and family %s", fit$likelihood$label),
             hint = "Its kernel was learned without a log density of the responses. Fit with neighbours = 0.")
   likelihood <- fit$likelihood
-  low <- likelihood$learned & fit$theta <= (1 + 1e-6) * (likelihood$least %||% 0)
-  if (any(low)) abort_numerical(sprintf("%s is at its lower limit, so the curvature of its density cannot be computed.",
-                                        toString(as_response(likelihood)$shape[low])))
   names <- setdiff(parameter_names(fit$kernel, fit$frame$columns), "noise")
   given <- if (is.null(fit$asked$kernel)) names[kernel_parameters(fit$kernel)$held] else
     held_names(fit$kernel, fit$frame$columns)

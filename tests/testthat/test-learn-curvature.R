@@ -214,9 +214,17 @@ test_that("for Student's t vcov() follows the units of the response, and a mixtu
 })
 
 test_that("if the evidence cannot be computed next to the hyperparameters, an error says so", {
+  expect_error(differences(function(par) if (par <= 0) -par, 0), "curvature", class = "pfdtc_error_numerical")
+})
+
+test_that("a scale at its lower limit counts as known: all other sds are finite and its own is small", {
   data <- data.frame(x = 1:20 / 5, y = c(1, numeric(19))) # the density grows without limit as the scale shrinks
   fit <- suppressMessages(pfdtc(y ~ x, data, family = student()))
-  expect_error(vcov(fit), "curvature", class = "pfdtc_error_numerical")
+  expect_equal(fit$theta[1], fit$likelihood$least[1])
+  sd <- sqrt(diag(vcov(fit)))
+  expect_true(all(is.finite(sd)))
+  # If the scale were free, its sd would be that of about 20 responses, 1 / sqrt(2 * 20) or more.
+  expect_lt(sd[["log(sigma)"]], 1 / sqrt(40) / 4)
 })
 
 test_that("coef(), vcov() and confint() have the linear mean of counts, which is that of glm() if it is alone", {
