@@ -159,6 +159,14 @@ distinct_ends <- function(found) {
   found[!vapply(seq_along(found), repeated, NA)]
 }
 
+# Returns TRUE if many inputs may have the same unit, as in spectra. Then one lengthscale in this unit is tried, so that
+# inputs that hardly vary have little effect. Columns of 0 and 1 share no unit with numbers (bench/classes-unit.R).
+# Returns FALSE if all inputs have the same spread, because one lengthscale was tried already.
+may_share_unit <- function(x) {
+  coded <- are_coded(x)
+  ncol(x) >= laplace_sizes$inputs && all(coded == coded[1L]) && diff(range(log(spreads_of(x)))) > laplace_sizes$alike
+}
+
 # Returns the best kernel: one of `smooth`, or with a linear mean, of warped or rotated inputs, with one lengthscale for
 # all inputs, additive, or seasonal. With few rows, a kernel with more parameters has a larger maximum by chance. If
 # there are priors, occam_penalty() then averages the likelihoods over parameters.
@@ -180,12 +188,7 @@ choose_terms <- function(rows, s, smooth, kernels, start, state, search) {
     turned <- search(now, TRUE, with_moved_inputs(now$kernel, rotation, rows$x))
     if (turned$value < now$value) found <- c(found, list(turned, search(turned)), with_line(turned))
   }
-  # Many inputs may have the same unit, as in spectra. Then one lengthscale in this unit is tried, so that inputs that
-  # hardly vary have little effect. Columns of 0 and 1 share no unit with numbers (bench/classes-unit.R). If all inputs
-  # have the same spread, one lengthscale was tried already.
-  coded <- are_coded(rows$x)
-  if (few && ncol(rows$x) >= laplace_sizes$inputs && all(coded == coded[1L]) &&
-        diff(range(log(spreads_of(rows$x)))) > laplace_sizes$alike) {
+  if (few && may_share_unit(rows$x)) {
     label <- sprintf("%s (isotropic)", kernel_of(now$kernel$profile)$label)
     kernel <- place_kernel(new_kernel(now$kernel$profile, label, NULL, NULL, NULL, isotropic = TRUE), rows$x)
     starts <- starts_of_scales(replace(start, "kernel", list(with_typical_values(kernel, rows$x, s))), c(0.3, 1))

@@ -102,7 +102,7 @@ measures <- list(
 # then 27,100), and outliers that make the noise Student's t (27,254, of code 58 more). C: 13,107; then 12,985, and
 # rows of the noise of many levels that are mostly 0, norms of certificates in fewer passes (13,153).
 ceiling <- c("R lines" = 27320, "R lines of code" = 20403, "R lines of help" = 1900, "R files" = 83,
-             "named functions" = 1586, "lines that write into settings" = 0, "lines of help shown, all pages" = 3500,
+             "named functions" = 1587, "lines that write into settings" = 0, "lines of help shown, all pages" = 3500,
              "lines of help shown, pfdtc()" = 150, "C lines" = 13153,
              "calls in a default fit of 1,000 rows" = 1800, "files in it" = 25, "changes of file in it" = 600)
 
