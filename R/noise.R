@@ -82,7 +82,7 @@ cut_far <- function(x) if (max(0, x) > 1e100 || min(0, x) < -1e100) pmin(pmax(x,
 noise_basis <- function(trend, x) {
   x <- rotated(trend, x)
   linear <- x[, trend$columns, drop = FALSE]
-  moved <- which(trend$centre != 0 | trend$rate != 1) # 0/1 columns are not
+  moved <- which(trend$centre != 0 | trend$rate != 1) # not columns of 0 and 1
   linear[, moved] <- cut_far(t((t(linear[, moved, drop = FALSE]) - trend$centre[moved]) * trend$rate[moved]))
   if (is.null(trend$smooth)) return(linear)
   cbind(linear, smooth_values(trend$smooth, x[, trend$smooth$columns, drop = FALSE]) %*% trend$smooth$root)
